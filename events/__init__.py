@@ -2,7 +2,7 @@
 
 import zoneinfo
 
-# a local time is read by the rules of the `tzdata` package alone: with the machine's, which `zoneinfo` prefers, two workers would read two
-# instants from one scan
+# a local time is read by the rules of the `tzdata` package alone: with the machine's, which
+# `zoneinfo` prefers, two workers would read two instants from one scan
 zoneinfo.reset_tzpath(to=[])
 zoneinfo.ZoneInfo.clear_cache()

@@ -34,7 +34,9 @@ _CODE: Final = re.compile(r"(?!\+?[0-9]{9,}\Z)[A-Za-z0-9_.:/+=#*?~-]{0,80}", re.
 
 
 class Split(NamedTuple):
-    """A statement's raw fields and place in clear; the last two are as printed, None where the clear ones are the same."""
+    """A statement's raw fields and place in clear; the last two are as printed, None where the
+    clear ones are the same.
+    """
 
     raw: Raw
     place: EventPlace
@@ -50,7 +52,9 @@ def looks_like_code(printed: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_sentence(printed: str) -> bool:
-    """Return whether the printed text is prose: with markup, or several words that end as a sentence does."""
+    """Return whether the printed text is prose: with markup, or several words that
+    end as a sentence does.
+    """
     return _SENTENCE.search(printed) is not None
 
 
@@ -65,7 +69,10 @@ def listed_code(code: str | None) -> str | None:
 
 
 def stand_in(text: str, carrier_id: str, digest: Digest) -> str:
-    """Return the stand-in for a text. Case, width, blanks and a full stop at its end do not matter."""
+    """Return the stand-in for a text.
+
+    Case, width, blanks and a full stop at its end do not matter.
+    """
     compared = f"text\x1f{carrier_id}\x1f{spelled(text).rstrip('.')}"
     return f"{TEXT}-{short(digest(compared.encode('utf-8', 'replace')))}"
 

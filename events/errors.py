@@ -4,7 +4,10 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """Cause for which a message waits for a human. Stable words: dead letters are grouped and replayed by them."""
+    """Cause for which a message waits for a human.
+
+    Stable words: dead letters are grouped and replayed by them.
+    """
 
     UNREADABLE = "unreadable"
     """Not JSON, not XML, truncated, wrongly encoded."""
@@ -46,7 +49,10 @@ class Cause(StrEnum):
 
 
 class UnreadableMessageError(ValueError):
-    """A message that no retry can make readable. `detail` names the place and the rule, never a value of the message."""
+    """A message that no retry can make readable.
+
+    `detail` names the place and the rule, never a value of the message.
+    """
 
     def __init__(self, cause: Cause, detail: str) -> None:
         super().__init__(f"{cause.value}: {detail}")

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 else:
     from dataclasses import dataclass
 
-    def value(*, frozen: bool, **options: Any):  # noqa: ANN201, ANN401 - the type checker sees `dataclass`
+    # the type checker sees `dataclass`
+    def value(*, frozen: bool, **options: Any):  # noqa: ANN201, ANN401
         """Declare a dataclass that compares and hashes like a frozen one."""
         return dataclass(unsafe_hash=frozen, **options)
 
@@ -54,11 +55,15 @@ class PrintedTime:
     tz_source: TzSource
     precision: TimePrecision
     identity: str
-    """`YYYYMMDDTHHMMSS[.ffffff]` of the wall clock with absent parts left out; an epoch as UTC. Never changed once landed."""
+    """`YYYYMMDDTHHMMSS[.ffffff]` of the wall clock with absent parts left out; an epoch as UTC.
+    Never changed once landed.
+    """
     zone: str | None = None
     """Zone or offset as printed, None where the carrier printed none."""
     flag: str | None = None
-    """`ambiguous` or `shifted` where daylight saving made the wall clock ambiguous or inexistent."""
+    """`ambiguous` or `shifted` where daylight saving made the wall clock ambiguous or
+    inexistent.
+    """
 
 
 class EventPlace(NamedTuple):
@@ -80,7 +85,10 @@ NOWHERE = EventPlace()
 
 
 class Raw(NamedTuple):
-    """The carrier's own words, stored so that an event can be re-read without its message. Status text is personal: not here."""
+    """The carrier's own words, stored so that an event can be re-read without its message.
+
+    Status text is personal: not here.
+    """
 
     type: str | None = None
     code: str | None = None
@@ -120,14 +128,19 @@ class Reading:
     stamp: str = ""
     corrects: str | None = None
     service: str | None = None
-    """Service that the shipper bought, as the carrier names it. Not part of the identity, and never a conflict."""
+    """Service that the shipper bought, as the carrier names it.
+
+    Not part of the identity, and never a conflict.
+    """
     parcel_carrier_id: str | None = None
     """Carrier that an aggregator names, if it is ours. Not part of the identity."""
 
 
 @value(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """A member of a readable message that is not an event (a null in a list, a scan without any code, text or time)."""
+    """A member of a readable message that is not an event (a null in a list, a scan without
+    any code, text or time).
+    """
 
     pointer: str
     """Position in the message, as a JSON pointer or element path; holds no value of the message."""
@@ -202,10 +215,15 @@ class Event:
     stamp: str = ""
     personal: Personal = NOT_PERSONAL
     raw_wall: str | None = None
-    """The wall clock as printed, where `occurred_at` shows another because daylight saving skipped it."""
+    """The wall clock as printed, where `occurred_at` shows another because daylight saving skipped
+    it.
+    """
     raw_text: str | None = None
     """The keyed digest of the text, where no other field distinguishes the scan."""
     contradicted: Status | None = None
     """As in `Reading`. Not written to the log."""
     aliases: tuple[str, ...] = ()
-    """Ids under which another envelope or an older recipe may have brought the same scan. Not written to the log."""
+    """Ids under which another envelope or an older recipe may have brought the same scan.
+
+    Not written to the log.
+    """

@@ -193,7 +193,10 @@ def dump(normalized: Normalized) -> bytes:
 
 
 def load(document: bytes) -> Normalized:
-    """Decode a document. Raises UnreadableMessageError, `normalizer_failed`: names fields and rules, never a value."""
+    """Decode a document.
+
+    Raises UnreadableMessageError, `normalizer_failed`: names fields and rules, never a value.
+    """
     if len(document) > DOCUMENT_BYTES_MAX:
         raise _defect(f"it has more than {DOCUMENT_BYTES_MAX} bytes")
     try:
@@ -221,7 +224,10 @@ def _faults(error: ValidationError) -> str:
 
 
 def _pointer(loc: tuple[int | str, ...], fault: str) -> str:
-    """Return where the fault is, as a JSON pointer. The name of an unknown field is foreign text, so it is left out."""
+    """Return where the fault is, as a JSON pointer.
+
+    The name of an unknown field is foreign text, so it is left out.
+    """
     parts = loc[:-1] if fault == "extra_forbidden" else loc
     return "".join(f"/{part}" for part in parts) or "the document"
 

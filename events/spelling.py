@@ -1,4 +1,7 @@
-"""Spelling of texts and numbers for comparison, and of digests. Pure; final from the first release, for ids are made of it."""
+"""Spelling of texts and numbers for comparison, and of digests.
+
+Pure; final from the first release, for ids are made of it.
+"""
 
 import re
 import unicodedata
@@ -42,7 +45,9 @@ def spelled(printed: str) -> str:
 
 @lru_cache(maxsize=4096)
 def normalize_number(printed: str) -> str:
-    """Return a tracking number as every carrier's is compared: NFKC, upper case, without white space, zero-width characters and hyphens."""
+    """Return a tracking number as every carrier's is compared: NFKC, upper case, without white
+    space, zero-width characters and hyphens.
+    """
     if printed.isascii() and printed.isalnum():
         return printed.upper()
     number = _IGNORED.sub("", unicodedata.normalize("NFKC", printed).upper())

@@ -63,7 +63,9 @@ def proposed(text: str | None) -> ProposedMeaning | None:
 
 @lru_cache(maxsize=8192)
 def stated_status(text: str) -> Status | None:
-    """Return the status that a whole text states: as the tables of carriers agree on it, or by a phrase that is all of it."""
+    """Return the status that a whole text states: as the tables of carriers agree on it, or by a
+    phrase that is all of it.
+    """
     words = as_compared(text)
     if (known := _of_tables().get(words)) is not None:
         return known.status

@@ -1,6 +1,7 @@
 """The closed lists of words that an event may use.
 
-Wire values are the enum values; they only ever grow (a removed or renamed word would make old log entries unreadable).
+Wire values are the enum values; they only ever grow (a removed or renamed word would make old
+log entries unreadable).
 """
 
 from enum import StrEnum

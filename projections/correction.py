@@ -33,7 +33,10 @@ FAMILIES: Final[Mapping[tuple[str, str], frozenset[str]]] = {
     ("ups", "CL"): _UNLOADS,
     ("ups", "VP"): _PICKUPS,
 }
-"""(carrier_id, code of a retraction that names no event) -> codes of the scans that it can mean. Any other can mean any scan."""
+"""(carrier_id, code of a retraction that names no event) -> codes of the scans that it can mean.
+
+Any other can mean any scan.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""The life cycle as a page: `python -m projections.diagram` writes docs/lifecycle.md from the declaration. Not part of the service."""
+"""The life cycle as a page: `python -m projections.diagram` writes docs/lifecycle.md from the
+declaration. Not part of the service.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -72,7 +74,9 @@ def _group(status: Status) -> str:
 
 
 def _diagram() -> list[str]:
-    """Draw the moves between statuses; those that all active statuses share are drawn once from their group."""
+    """Draw the moves between statuses; those that all active statuses share are drawn
+    once from their group.
+    """
     lines = ["stateDiagram-v2", f"    [*] --> {Status.UNKNOWN.value}", f"    state {_GROUP} {{"]
     lines += [f"        {status.value}" for status in ACTIVE]
     lines.append("    }")

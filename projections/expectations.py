@@ -46,22 +46,31 @@ STALLABLE: Final = frozenset(
         Status.RETURNING,
     }
 )
-"""The statuses in which scans are expected: before, there is `not_picked_up`; where it waits for its receiver, `pickup_expiring`."""
+"""The statuses in which scans are expected: before, there is `not_picked_up`; where it waits for
+its receiver, `pickup_expiring`.
+"""
 _BEFORE_PICKUP: Final = frozenset({Status.UNKNOWN, Status.INFO_RECEIVED})
 HISTORY: Final = timedelta(days=30)
-"""A deadline that had passed longer ago than this when its shipment's last event came is history being loaded, and no news."""
+"""A deadline that had passed longer ago than this when its shipment's last event came is history
+being loaded, and no news.
+"""
 FIRST_SEQUENCE: Final = -1_000_000
-"""Below the sequence of the first observation of a shipment: negative, so that it never takes the place of a change of status."""
+"""Below the sequence of the first observation of a shipment: negative, so that it never takes the
+place of a change of status.
+"""
 _YEARS: Final = range(1970, 9000)
 _DAY: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectationRules:
-    """Hours after which something is observed; None: never. `stalled`: by status, since the last scan.
+    """Hours after which something is observed; None: never.
 
-    `not_picked_up`: since the label; `overdue`: since the end of the promised day; `delivery_missed`: since the midnight after the scan;
-    `pickup_expiring`: since it was available. `revision`: of the rules that say so, 0: the defaults.
+    `stalled`: by status, since the last scan.
+
+    `not_picked_up`: since the label; `overdue`: since the end of the promised day;
+    `delivery_missed`: since the midnight after the scan; `pickup_expiring`: since it was available.
+    `revision`: of the rules that say so, 0: the defaults.
     """
 
     stalled: Mapping[Status, int | None] = field(
@@ -123,7 +132,10 @@ class Deadline(NamedTuple):
 def next_deadline(
     state: ShipmentState, rules: ExpectationRules, *, recorded_at: datetime
 ) -> Deadline | None:
-    """Return the earliest deadline that was not observed yet. `recorded_at`: of the shipment's last event."""
+    """Return the earliest deadline that was not observed yet.
+
+    `recorded_at`: of the shipment's last event.
+    """
     oldest = recorded_at - HISTORY
     awaited = [
         one
@@ -135,7 +147,10 @@ def next_deadline(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """Deadlines of a shipment to observe now. `state`: with them; `sequences`: the position of each among the shipment's observations."""
+    """Deadlines of a shipment to observe now.
+
+    `state`: with them; `sequences`: the position of each among the shipment's observations.
+    """
 
     deadlines: list[Deadline]
     sequences: list[int]
@@ -145,7 +160,9 @@ class Passed:
 def passed(
     state: ShipmentState, rules: ExpectationRules, *, recorded_at: datetime, now: datetime
 ) -> Passed:
-    """Return the deadlines that have passed and were not observed yet, in the order in which they passed."""
+    """Return the deadlines that have passed and were not observed yet, in the order in which they
+    passed.
+    """
     oldest = recorded_at - HISTORY
     found = sorted(
         one
@@ -216,7 +233,9 @@ def promised_until(state: ShipmentState) -> datetime | None:
 
 
 def promised_day(state: ShipmentState) -> date | None:
-    """Return the day of the first estimate, as the carrier printed it: a date, or a time of RFC 3339, of which the date counts."""
+    """Return the day of the first estimate, as the carrier printed it: a date, or a time of RFC
+    3339, of which the date counts.
+    """
     return _printed_day(state.promised_delivery or "")
 
 

@@ -20,7 +20,9 @@ from events.event import value
 from events.vocabulary import RANK, Kind, Reason, Status, TimePrecision, TzSource
 
 SortKey = tuple[int, int, str, str, str]
-"""(microseconds since 1970, rank, event key); the event key is the event id, of an enrichment (stamp, value, event id)."""
+"""(microseconds since 1970, rank, event key); the event key is the event id, of an enrichment
+(stamp, value, event id).
+"""
 
 FIRST_KEY: Final[SortKey] = (-(2**62), 0, "", "", "")
 
@@ -56,8 +58,8 @@ NOWHERE: Final = LoggedPosition()
 class LoggedFact(Struct, frozen=True, gc=False, kw_only=True):
     """An event as the log holds it, as far as the fold reads it.
 
-    Whole logs are read so: only the named fields become objects, fields of a later version are skipped, and words stay text, because a
-    later version may have words that are not known here.
+    Whole logs are read so: only the named fields become objects, fields of a later version are
+    skipped, and words stay text, because a later version may have words that are not known here.
     """
 
     event_id: str

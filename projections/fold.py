@@ -113,7 +113,10 @@ def _orphan_key(fact: Fact) -> SortKey:
 
 
 class _Run:
-    """A state under construction. Scans are applied in the order of their keys; enrichments in any order, after them."""
+    """A state under construction.
+
+    Scans are applied in the order of their keys; enrichments in any order, after them.
+    """
 
     __slots__ = (
         "attempts",

@@ -16,14 +16,19 @@ from events.vocabulary import Status
 
 
 class Flag(StrEnum):
-    """Oddity in a shipment's history. Once raised it stays, unless a correction takes its cause away."""
+    """Oddity in a shipment's history.
+
+    Once raised it stays, unless a correction takes its cause away.
+    """
 
     CONTRADICTED = "contradicted"
     """A scan that contradicts the known state; it did not move the status."""
     REOPENED = "reopened"
     """Scanned again after it was cancelled or lost."""
     REDELIVERED = "redelivered"
-    """Delivered, out for delivery again, and delivered again: time and signer are those of the later delivery."""
+    """Delivered, out for delivery again, and delivered again: time and signer are those
+    of the later delivery.
+    """
     BACKWARD = "backward"
     """Label data after possession (does not move the status), or a pickup after movement (does)."""
     DELIVERED_WHILE_RETURNING = "delivered_while_returning"
@@ -72,7 +77,8 @@ _ENDS: Final = (Status.DELIVERED, Status.RETURNED, Status.LOST, Status.DESTROYED
 _SEEN_ALIVE: Final = (*ACTIVE, Status.RETURNING, Status.DELIVERED, Status.RETURNED)
 
 RULES: Final = (
-    # Carriers leave scans out and subscriptions begin in mid-life, so a shipment not yet possessed may turn into anything.
+    # Carriers leave scans out and subscriptions begin in mid-life, so a shipment not yet possessed
+    # may turn into anything.
     Rule((Status.UNKNOWN, Status.INFO_RECEIVED), SCANS),
     Rule(ACTIVE, (*_UNDER_WAY, Status.RETURNING, *_ENDS)),
     Rule((Status.PICKED_UP,), (Status.PICKED_UP,)),
@@ -107,7 +113,8 @@ RULES: Final = (
 def machine(model: object | None = None) -> Machine:
     """Build the life cycle as a `transitions` machine: triggers are scanned statuses.
 
-    A model needs one method for each flag, called when the flag is raised, and an attribute `out_again`.
+    A model needs one method for each flag, called when the flag is raised, and an
+    attribute `out_again`.
     """
     built = Machine(
         model=model,

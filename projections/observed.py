@@ -1,4 +1,6 @@
-"""Observations of a shipment, from its entries in the log: which expectation was not met, for which cause."""
+"""Observations of a shipment, from its entries in the log: which expectation was
+not met, for which cause.
+"""
 
 from collections.abc import Iterable
 from typing import Final

@@ -120,7 +120,9 @@ class ParcelProgress:
 
 
 def _is_forward(status: Status, to: Status) -> bool:
-    """Return whether a source that is behind may move a parcel from `status`: the life cycle allows it, and it is no earlier step."""
+    """Return whether a source that is behind may move a parcel from `status`: the life cycle allows
+    it, and it is no earlier step.
+    """
     return (
         to is not status
         and MOVES[status, to].to is to

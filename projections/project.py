@@ -1,7 +1,10 @@
-"""Projection of appended events: new states, and the changes that subscribers are notified of. Pure.
+"""Projection of appended events: new states, and the changes that subscribers are notified of.
 
-The fold runs after each message in inbox order, so a first snapshot of ten scans is one change, not ten. An event that sorts
-behind everything known is applied to the stored state; any other makes the shipment fold its whole history again.
+Pure.
+
+The fold runs after each message in inbox order, so a first snapshot of ten scans is one change, not
+ten. An event that sorts behind everything known is applied to the stored state; any other makes the
+shipment fold its whole history again.
 """
 
 from collections import Counter, defaultdict
@@ -102,8 +105,8 @@ def project(
 ) -> Projection:
     """Project the appended `rows` (in the order of the log).
 
-    `states`: of the shipments that exist; `histories`: their facts before this batch, needed only for those that a first call names
-    as `missing`.
+    `states`: of the shipments that exist; `histories`: their facts before this batch, needed only
+    for those that a first call names as `missing`.
     """
     grown: dict[UUID, list[EventRow]] = defaultdict(list)
     for shipment_id, appended in groupby(rows, key=_SHIPMENT_ID):

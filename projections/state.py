@@ -45,7 +45,9 @@ class LastScan(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """A signer, by digest: `event_id` holds the name in its sealed part, `anchor` is the delivery that was signed for."""
+    """A signer, by digest: `event_id` holds the name in its sealed part, `anchor` is the
+    delivery that was signed for.
+    """
 
     stamp: str
     digest: str

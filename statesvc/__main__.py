@@ -4,7 +4,10 @@ import sys
 
 
 def main() -> int:
-    """Run the command line. A Ctrl-C that comes while it is being loaded is reported as any other."""
+    """Run the command line.
+
+    A Ctrl-C that comes while it is being loaded is reported as any other.
+    """
     try:
         from statesvc.cli import main as run  # noqa: PLC0415 - loading it can be interrupted, too
 

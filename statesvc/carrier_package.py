@@ -1,4 +1,5 @@
-"""The kit for a carrier of another package (docs/carrier-package.md): one name in a wheel and in the tree.
+"""The kit for a carrier of another package (docs/carrier-package.md): one name in a
+wheel and in the tree.
 
 The other names are those of 0.1.0.
 """

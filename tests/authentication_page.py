@@ -1,4 +1,7 @@
-"""The table in `docs/authentication.md`, made of `CARRIERS`. `python -m tests.authentication_page --write` writes it anew."""
+"""The table in `docs/authentication.md`, made of `CARRIERS`.
+
+`python -m tests.authentication_page --write` writes it anew.
+"""
 
 import re
 import sys

@@ -1,6 +1,8 @@
-"""The examples of the API document, recorded while a generated client makes every call: `python -m tests.call_examples` writes them anew.
+"""The examples of the API document, recorded while a generated client makes every call:
+`python -m tests.call_examples` writes them anew.
 
-Ids, times and secrets differ from run to run; what is written has others in their place, the same each time.
+Ids, times and secrets differ from run to run; what is written has others in their
+place, the same each time.
 """
 
 import json
@@ -17,7 +19,9 @@ import httpx
 
 FILE: Final = Path(__file__).parents[1] / "statesvc" / "api" / "call_examples.json"
 VARIABLE: Final = "STATESVC_TEST_EXAMPLES"
-"""Names the file that the journey of the generated client writes its examples to; unset, it compares their places."""
+"""Names the file that the journey of the generated client writes its examples to; unset, it
+compares their places.
+"""
 _FIXTURES: Final[Mapping[tuple[str, ...], Path]] = {
     ("receive_webhook", "request", "application/xml"): Path(__file__).parent
     / "events"
@@ -94,7 +98,9 @@ class ExampleRecorder:
             self._found[place] = example
 
     def stored(self) -> dict[str, Any]:
-        """Return the examples as the document takes them; written, where the variable names a file."""
+        """Return the examples as the document takes them; written, where the variable names a
+        file.
+        """
         examples = _settled(self._examples())
         if file := os.environ.get(VARIABLE):
             Path(file).write_text(

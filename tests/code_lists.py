@@ -1,7 +1,8 @@
 """`python -m tests.code_lists`: how much of the carriers' public lists of codes their tables know.
 
-A list `events/carriers/lists/<table>.csv` belongs to the table `events/carriers/<table>.csv` and has its key columns, then what a
-document says of the code. 1 where a code of a list is neither in the table nor waived with a reason, or where a list is not in order.
+A list `events/carriers/lists/<table>.csv` belongs to the table `events/carriers/<table>.csv` and
+has its key columns, then what a document says of the code. 1 where a code of a list is neither in
+the table nor waived with a reason, or where a list is not in order.
 """
 
 import argparse
@@ -25,7 +26,10 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Coverage of the list of the same name by a table. `faults` say what is wrong, ready to print."""
+    """Coverage of the list of the same name by a table.
+
+    `faults` say what is wrong, ready to print.
+    """
 
     table: str
     mapped: int = 0

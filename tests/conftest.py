@@ -43,7 +43,8 @@ AT_RANDOM = ("tests/fuzz/", "tests/simulation/", "tests/statesvc/queue/test_mode
 def _logging_of_a_service() -> Iterator[None]:
     """Log as a process of the service does, whatever the test before set up.
 
-    structlog's own default draws exceptions for a terminal, which takes longer than the leases of some tests.
+    structlog's own default draws exceptions for a terminal, which takes longer than
+    the leases of some tests.
     """
     root = logging.getLogger()
     before = root.handlers[:], root.level, sys.excepthook, threading.excepthook, sys.unraisablehook
@@ -74,9 +75,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _spread(items: list[pytest.Item], *, workers: int) -> list[pytest.Item]:
-    """Order tests so that each worker, which gets a stretch of them, begins with its part of those that take longest.
+    """Order tests so that each worker, which gets a stretch of them, begins with its part of
+    those that take longest.
 
-    Left in the order of the tree one worker would get all of them, and the run would end with one that takes a minute.
+    Left in the order of the tree one worker would get all of them, and the run would end with
+    one that takes a minute.
     """
     modules: dict[Path, list[pytest.Item]] = {}
     for item in items:
@@ -94,7 +97,8 @@ def _spread(items: list[pytest.Item], *, workers: int) -> list[pytest.Item]:
 def pytest_collection_finish() -> None:
     """Search for garbage as a role does.
 
-    What was collected stays to the end, and a search through all that the tests of a process hold takes longer than most of them.
+    What was collected stays to the end, and a search through all that the tests of a process hold
+    takes longer than most of them.
     """
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
@@ -126,7 +130,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _keep_files_in_memory() -> None:
-    """Have tests make their files in memory where there is room: servers of their own wait for each of theirs to be on the disk."""
+    """Have tests make their files in memory where there is room: servers of their own wait for each
+    of theirs to be on the disk.
+    """
     root = postgres.root()
     if root is not None and not os.statvfs(root).f_flag & os.ST_NOEXEC:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(root))

@@ -1,4 +1,6 @@
-"""Holds every answer of a tested API against the OpenAPI document of its routes: what is shown is what is sent."""
+"""Holds every answer of a tested API against the OpenAPI document of its routes: what is
+shown is what is sent.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +17,10 @@ _CONTRACTS: dict[frozenset[tuple[str, str]], "Contract"] = {}
 
 
 def contract_of(routes: Sequence[Route]) -> "Contract":
-    """Return the contract of these routes. It is the same for every server of a run, and takes 0.2 s to build."""
+    """Return the contract of these routes.
+
+    It is the same for every server of a run, and takes 0.2 s to build.
+    """
     calls = frozenset((route.method, route.path) for route in routes)
     if calls not in _CONTRACTS:
         _CONTRACTS[calls] = Contract(routes)
@@ -73,7 +78,9 @@ def check_openapi(document: Mapping[str, Any]) -> None:
 
 
 def closed_words(schema: Any) -> Any:
-    """Close a vocabulary that is open to callers to the words of today: its schema holds them all."""
+    """Close a vocabulary that is open to callers to the words of today: its schema holds them
+    all.
+    """
     if isinstance(schema, list):
         return [closed_words(each) for each in schema]
     if not isinstance(schema, dict):

@@ -1,8 +1,10 @@
-"""`python -m tests.corpus_shares [--write]`: of the payloads of all corpora, what is right, reported and silently wrong.
+"""`python -m tests.corpus_shares [--write]`: of the payloads of all corpora, what is right,
+reported and silently wrong.
 
-Right: everything that is asserted of an event is read so. Reported: it is not, but a person is asked: the message is refused, a member of
-it rejected, the code unmapped or read by its category alone. Silent: anything else. `assumed` counts events whose offset nothing says.
-`--write` puts the table into `docs/carrier-shares.md`, which `tests/test_corpus_shares.py` compares.
+Right: everything that is asserted of an event is read so. Reported: it is not, but a person is
+asked: the message is refused, a member of it rejected, the code unmapped or read by its category
+alone. Silent: anything else. `assumed` counts events whose offset nothing says. `--write` puts the
+table into `docs/carrier-shares.md`, which `tests/test_corpus_shares.py` compares.
 """
 
 import json
@@ -103,7 +105,9 @@ def shares_of(carrier_id: str, body: bytes, expected: list[dict[str, Any]]) -> S
 def pairs(
     readings: Sequence[Reading], expected: Sequence[dict[str, Any]]
 ) -> Iterator[tuple[Reading | None, dict[str, Any]]]:
-    """Yield each expected event with the reading that fits it; those without one get the others, in their order."""
+    """Yield each expected event with the reading that fits it; those without one get the
+    others, in their order.
+    """
     left, unmatched = list(readings), []
     for event in expected:
         fitting = next((each for each in left if not any(differences(each, event))), None)

@@ -1,9 +1,11 @@
-"""`python -m tests.corpus_table [CARRIER ...]`: what each carrier's normalizer makes of the corpus, beside what is expected of it.
+"""`python -m tests.corpus_table [CARRIER ...]`: what each carrier's normalizer makes of the corpus,
+beside what is expected of it.
 
-An event is right where its number, code, status, place and time (its digits, instant, precision and where its offset comes from) are; what
-the corpus does not assert is not compared.
-`reread` counts the events that can be read again without their message (renormalize). A second table shows how many events have a time
-whose offset nothing says (`assumed_utc`), and how many a code that no table knows (`unmapped`), and how many it were before.
+An event is right where its number, code, status, place and time (its digits, instant, precision and
+where its offset comes from) are; what the corpus does not assert is not compared. `reread` counts
+the events that can be read again without their message (renormalize). A second table shows how many
+events have a time whose offset nothing says (`assumed_utc`), and how many a code that no table
+knows (`unmapped`), and how many it were before.
 """
 
 import argparse
@@ -36,7 +38,9 @@ STATED: Final = frozenset({TzSource.EXPLICIT})
 LOCAL: Final = frozenset({TzSource.LOCATION, TzSource.CARRIER_DEFAULT})
 MALFORMED: Final = "_synthetic_malformed"
 SHARE_MAX: Final = 0.01
-"""Share of the events that are read, and of those among them with a place, that may have an assumed offset, or an unmapped code."""
+"""Share of the events that are read, and of those among them with a place, that may have an assumed
+offset, or an unmapped code.
+"""
 BEFORE: Final = {
     "17track": (1, 0),
     "aftership": (5, 0),
@@ -52,7 +56,9 @@ BEFORE: Final = {
     "tnt": (16, 0),
     "ups": (5, 1),
 }
-"""Events with an assumed offset and unmapped ones of the same payloads, as commit 0c151c7 read them: 66 and 11 of 901."""
+"""Events with an assumed offset and unmapped ones of the same payloads, as commit 0c151c7 read
+them: 66 and 11 of 901.
+"""
 BEFORE_READ: Final = 901
 
 SOURCES: Final = (
@@ -75,7 +81,8 @@ _WORD: Final = re.compile(r"\w+")
 class Row:
     """Results of one carrier's payloads. `wrong` says which event of which payload, and why.
 
-    What was read beyond the expected events is wrong as well, so right and wrong may be more than the events.
+    What was read beyond the expected events is wrong as well, so right and wrong may
+    be more than the events.
     """
 
     carrier_id: str
@@ -213,14 +220,18 @@ def differences(reading: Reading, expected: dict[str, Any]) -> Iterator[str]:
 
 
 def _names_zone(reading: Reading, printed: str) -> bool:
-    """Return whether a reading names its zone: one that prints offsets may have scans without, and a date alone has none to find."""
+    """Return whether a reading names its zone: one that prints offsets may have scans without, and
+    a date alone has none to find.
+    """
     return reading.time.tz_source is not TzSource.RECEIVED and (
         reading.time.zone is not None or "T00:00:00" not in printed
     )
 
 
 def _misplaced(reading: Reading, location: str | None) -> Iterator[str]:
-    """Compare words: the corpus prints a place on one line, with more or less in it than a normalizer keeps. Coordinates are no place."""
+    """Compare words: the corpus prints a place on one line, with more or less in it than a
+    normalizer keeps. Coordinates are no place.
+    """
     if not location or location.startswith("lat "):
         return
     place, words = reading.place, set(_WORD.findall(location.casefold()))
@@ -288,7 +299,10 @@ def main() -> int:
 
 
 def shares(table: list[Row], *, complete: bool) -> Iterator[str]:
-    """Print how many offsets are assumed and how many codes unmapped, before and now. Yields which share of all is too great."""
+    """Print how many offsets are assumed and how many codes unmapped, before and now.
+
+    Yields which share of all is too great.
+    """
     sys.stdout.write(
         f"\n{'carrier':<18}{'read':>9}{'assumed_utc before':>20}{'now':>6}{'unmapped before':>17}{'now':>6}\n"
     )

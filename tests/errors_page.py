@@ -1,4 +1,7 @@
-"""Writes docs/errors.md from the table of problems: `python -m tests.errors_page`. A test compares the two."""
+"""Writes docs/errors.md from the table of problems: `python -m tests.errors_page`.
+
+A test compares the two.
+"""
 
 from pathlib import Path
 from typing import Final

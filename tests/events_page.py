@@ -1,4 +1,7 @@
-"""Writes docs/events.md from the catalogue of notifications: `python -m tests.events_page`. A test compares the two."""
+"""Writes docs/events.md from the catalogue of notifications: `python -m tests.events_page`.
+
+A test compares the two.
+"""
 
 import json
 from pathlib import Path

@@ -1,8 +1,10 @@
-"""`python -m tests.evidence_fonts FOLDER`: writes `statesvc/addons/evidence/fonts/` again, with `coverage.csv`: what the fonts print.
+"""`python -m tests.evidence_fonts FOLDER`: writes `statesvc/addons/evidence/fonts/` again, with
+`coverage.csv`: what the fonts print.
 
-FOLDER holds Debian's fonts-noto-core (20201225-1), fonts-nanum (20200506-1) and fonts-droid-fallback (1:6.0.1r16-1.1), unpacked by
-`dpkg-deb -x`. Hints for screens are left out, and of the two large fonts what others print already. The subset of Nanum Gothic has another
-name, as its licence asks of modified versions.
+FOLDER holds Debian's fonts-noto-core (20201225-1), fonts-nanum (20200506-1) and
+fonts-droid-fallback (1:6.0.1r16-1.1), unpacked by `dpkg-deb -x`. Hints for screens are left out,
+and of the two large fonts what others print already. The subset of Nanum Gothic has another name,
+as its licence asks of modified versions.
 """
 
 import csv
@@ -35,12 +37,16 @@ SCRIPTS: Final = (
 BIDI_CONTROLS: Final = frozenset(
     {0x200E, 0x200F, 0x061C, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 )
-"""They change the order in which other text is read: not printed, so that nobody can make a line say something else."""
+"""They change the order in which other text is read: not printed, so that nobody can make a
+line say something else.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SubsetFont:
-    """Characters of a file (None: all), and the file that they become; `family` where it must be renamed."""
+    """Characters of a file (None: all), and the file that they become; `family`
+    where it must be renamed.
+    """
 
     source: str
     name: str

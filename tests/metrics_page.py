@@ -1,4 +1,7 @@
-"""Writes docs/metrics.md from the table of metrics: `python -m tests.metrics_page`. A test compares the two."""
+"""Writes docs/metrics.md from the table of metrics: `python -m tests.metrics_page`.
+
+A test compares the two.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -32,7 +35,9 @@ and `STATESVC_METRICS_PORT`; `statesvc up` serves all its roles at a single addr
 
 
 def prometheus_name(metric: Metric) -> str:
-    """Return the name that Prometheus shows (of a histogram: without `_bucket`, `_sum`, `_count`)."""
+    """Return the name that Prometheus shows (of a histogram: without `_bucket`, `_sum`,
+    `_count`).
+    """
     unit = "" if metric.unit.startswith("{") else _UNITS[metric.unit]
     total = (
         "_total" if metric.instrument in {Instrument.COUNTER, Instrument.OBSERVED_COUNTER} else ""

@@ -1,4 +1,6 @@
-"""The OpenAPI document of the service, without a service: `python -m tests.openapi_document FILE` writes it. A test compares the two."""
+"""The OpenAPI document of the service, without a service: `python -m tests.openapi_document FILE`
+writes it. A test compares the two.
+"""
 
 import inspect
 import sys

@@ -1,6 +1,10 @@
-"""Table of the API's calls for the command line, as a file: `python -m tests.operation_table` writes it anew. A test compares the two.
+"""Table of the API's calls for the command line, as a file:
+`python -m tests.operation_table` writes it anew.
 
-A command that calls a service from afar loads neither the database driver nor the carriers, which the operations themselves do.
+A test compares the two.
+
+A command that calls a service from afar loads neither the database driver nor the carriers, which
+the operations themselves do.
 """
 
 from collections.abc import Iterator, Mapping

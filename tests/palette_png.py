@@ -15,7 +15,10 @@ _ROUNDING: Final = 0xF8
 
 
 def with_palette(png: bytes) -> bytes:
-    """Return the same picture with a palette; what names times and programs is left out. Takes 8-bit RGB without interlacing."""
+    """Return the same picture with a palette; what names times and programs is left out.
+
+    Takes 8-bit RGB without interlacing.
+    """
     chunks = list(_chunks(png))
     header = next(content for kind, content in chunks if kind == b"IHDR")
     width, height, depth, color_type, *_, interlace = struct.unpack(">IIBBBBB", header)
@@ -64,7 +67,9 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def _unfiltered(raw: bytes, length: int) -> Iterator[bytearray]:
-    """Yield the rows as they are seen: each was stored as a difference to its neighbours (PNG, section 9)."""
+    """Yield the rows as they are seen: each was stored as a difference to its
+    neighbours (PNG, section 9).
+    """
     above = bytearray(length)
     for start in range(0, len(raw), length + 1):
         kind, row = raw[start], bytearray(raw[start + 1 : start + 1 + length])

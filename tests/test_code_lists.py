@@ -1,4 +1,6 @@
-"""The check of the code tables against the carriers' public lists: it passes on the tree and fails where a table forgets a code."""
+"""The check of the code tables against the carriers' public lists: it passes on the tree and fails
+where a table forgets a code.
+"""
 
 import csv
 import shutil

@@ -58,7 +58,8 @@ def test_a_carrier_is_written_with_the_kit_and_knows_no_other(
 
 
 def test_no_module_of_the_tests_bears_the_name_of_one_of_ours() -> None:
-    # pytest puts the folder of each test on the path, for children too: there the module would stand for the package
+    # pytest puts the folder of each test on the path, for children too: there the module
+    # would stand for the package
     named = {path.stem for path in Path(__file__).parent.rglob("*.py")} & {
         "events",
         "projections",

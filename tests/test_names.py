@@ -35,7 +35,9 @@ def test_no_public_class_name_means_two_things() -> None:
 
 
 def circles(graph: grimp.ImportGraph, package: str) -> list[list[str]]:
-    """Return every set that import one another of the packages and modules right under one package."""
+    """Return every set that import one another of the packages and modules right under one
+    package.
+    """
     children = sorted(graph.find_children(package))
     downstream = {
         child: {

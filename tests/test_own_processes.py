@@ -1,4 +1,6 @@
-"""`make test-fast` is what it says: a test that is not marked as slow can start no process of ours."""
+"""`make test-fast` is what it says: a test that is not marked as slow can start no process of
+ours.
+"""
 
 import asyncio
 import multiprocessing

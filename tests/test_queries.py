@@ -1,4 +1,6 @@
-"""Every named query of the tree is planned on the migrated schema, with all parameters NULL, by the role that runs it."""
+"""Every named query of the tree is planned on the migrated schema, with all parameters NULL, by
+the role that runs it.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -22,7 +24,9 @@ OWNERS = {
     "statesvc/sealer/fork.sql",
     "statesvc/shipments/rebuild/rebuild.sql",
 }
-"""Run by the role that owns the schema; all others by the service's role, whose privileges must suffice."""
+"""Run by the role that owns the schema; all others by the service's role, whose
+privileges must suffice.
+"""
 
 
 FILES = sorted(
@@ -35,7 +39,9 @@ FILES = sorted(
 
 @pytest.fixture(scope="module")
 def connections(server: Server) -> Iterator[Callable[[str], Connection[Any]]]:
-    """Open a connection of each role to one database for all queries, by the file that they are in: none of them changes it."""
+    """Open a connection of each role to one database for all queries, by the file that they are in:
+    none of them changes it.
+    """
     name = create_database(server)
     migrated = server.on(name)
     with (

@@ -1,7 +1,7 @@
 """Writes the dashboards of Grafana: `python -m deploy.grafana.dashboards`.
 
-A panel is a title, a unit and queries; the names of metrics come from the service's own table. `panels` are the same queries for the test
-that runs each of them against a real Prometheus.
+A panel is a title, a unit and queries; the names of metrics come from the service's own table.
+`panels` are the same queries for the test that runs each of them against a real Prometheus.
 """
 
 import json
@@ -30,7 +30,10 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """`unit` is Grafana's name of it (s, bytes, short, percentunit, reqps, cps: counts a second). `kind`: timeseries or stat."""
+    """`unit` is Grafana's name of it (s, bytes, short, percentunit, reqps, cps: counts a second).
+
+    `kind`: timeseries or stat.
+    """
 
     title: str
     unit: str
@@ -61,7 +64,10 @@ def quantiles(metric: Metric, *shares: float, by: str = "") -> tuple[Query, ...]
 
 
 def rate(metric: Metric, by: str, matching: str = "", *, what: str = "") -> Query:
-    """Build the query of a counter's rate per second. `what`: its part of the legend, where a panel has other queries."""
+    """Build the query of a counter's rate per second.
+
+    `what`: its part of the legend, where a panel has other queries.
+    """
     return Query(
         f"sum by ({by}) (rate({series(metric)}{matching}[$__rate_interval]))", _legend(what, by)
     )

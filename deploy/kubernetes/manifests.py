@@ -1,7 +1,8 @@
 """Writes the manifests for Kubernetes: `python -m deploy.kubernetes.manifests`.
 
-A deployment, a service and a disruption budget for each role, and the job that migrates. The database is yours, its addresses and the keys
-are in the secret `statesvc`; `docs/install.md` says how to make it. What a managed one needs as files is in the secret `statesvc-database`.
+A deployment, a service and a disruption budget for each role, and the job that migrates. The
+database is yours, its addresses and the keys are in the secret `statesvc`; `docs/install.md` says
+how to make it. What a managed one needs as files is in the secret `statesvc-database`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,9 +18,14 @@ FILE: Final = Path(__file__).with_name("statesvc.yml")
 HEAD: Final = "# written by python -m deploy.kubernetes.manifests; change manifests.py, or lay a kustomization over it\n"
 IMAGE: Final = f"statesvc:{statesvc.__version__}"
 MIGRATION: Final = f"statesvc-migrate-{statesvc.__version__.replace('.', '-')}"
-"""The job of this release: a job's image never changes, so that each release has its own, and the same one may be applied again."""
+"""The job of this release: a job's image never changes, so that each release has its own, and the
+same one may be applied again.
+"""
 MIGRATION_SECONDS: Final = 600
-"""Time for which a job that ended stays to be read. Applied after that, it runs again, and finds nothing to do."""
+"""Time for which a job that ended stays to be read.
+
+Applied after that, it runs again, and finds nothing to do.
+"""
 PORT: Final = 8080
 METRICS_PORT: Final = 9080
 DRAIN_SECONDS: Final = 10

@@ -1,7 +1,9 @@
-"""The files of a release, built from the last commit: `make dist`, or `python -m deploy.packaging.artefacts [FOLDER]`.
+"""The files of a release, built from the last commit: `make dist`, or
+`python -m deploy.packaging.artefacts [FOLDER]`.
 
-Wheel and source distribution, both clients, the files that install it (`deploy/`), the bill of materials, and the checksums of these.
-Two builds of one commit give the same bytes: every time in them is the commit's, and nothing of the working tree but the commit is read.
+Wheel and source distribution, both clients, the files that install it (`deploy/`), the bill of
+materials, and the checksums of these. Two builds of one commit give the same bytes: every time in
+them is the commit's, and nothing of the working tree but the commit is read.
 """
 
 import argparse
@@ -41,7 +43,9 @@ class BuildError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One build: where the commit is unpacked, where its files go, and the second that stands for all times."""
+    """One build: where the commit is unpacked, where its files go, and the second
+    that stands for all times.
+    """
 
     source: Path
     target: Path
@@ -140,7 +144,10 @@ def _write_bill_of_materials(build: Build) -> None:
 
 
 def _checked(target: Path) -> list[Path]:
-    """Return the files, in the order of their names. Raises BuildError where one is of another version than the service."""
+    """Return the files, in the order of their names.
+
+    Raises BuildError where one is of another version than the service.
+    """
     files = sorted(path for path in target.iterdir() if path.name != CHECKSUMS)
     for path in files:
         if f"-{statesvc.__version__}" not in path.name:

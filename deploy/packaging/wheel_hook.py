@@ -1,6 +1,8 @@
-"""Puts `events`, `projections`, `migrations` and the pages of the runbook below `statesvc` in a wheel: it brings one top-level package.
+"""Puts `events`, `projections`, `migrations` and the pages of the runbook below `statesvc` in a
+wheel: it brings one top-level package.
 
-Hatchling calls it (`pyproject.toml`). The tree and an editable installation stay as they are: docs/decisions/0022-one-package.md says why.
+Hatchling calls it (`pyproject.toml`). The tree and an editable installation stay as they are:
+docs/decisions/0022-one-package.md says why.
 """
 
 import ast
@@ -21,7 +23,10 @@ class WheelHook(BuildHookInterface[Any]):
     """The build hook: hands Hatchling rewritten copies instead of the files of the tree."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Copy the packages into the wheel. `version` is `editable` for `pip install -e`, else `standard`."""
+        """Copy the packages into the wheel.
+
+        `version` is `editable` for `pip install -e`, else `standard`.
+        """
         if version == "editable":
             return
         self._copies = TemporaryDirectory(prefix="statesvc-wheel-")
@@ -38,7 +43,8 @@ class WheelHook(BuildHookInterface[Any]):
             )
             build_data["force_include"][str(copy)] = target.as_posix()
 
-    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002 - Hatchling's signature
+    # Hatchling's signature
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
         """Remove the copies, which are no longer needed."""
         if version != "editable":
             self._copies.cleanup()
@@ -60,9 +66,11 @@ def _place(path: Path) -> Path:
 
 
 def rewritten(source: str, name: str) -> str:
-    """Return the module with its imports of the moved packages, and its reads of their files, under the new names.
+    """Return the module with its imports of the moved packages, and its reads of their
+    files, under the new names.
 
-    Raises ValueError where a moved package is named in a way that would break, so that it fails at the build and not at its user's.
+    Raises ValueError where a moved package is named in a way that would break, so that it fails at
+    the build and not at its user's.
     """
     lines = [line.encode() for line in source.splitlines(keepends=True)]
     places = sorted(set(_mentions(ast.parse(source, name), name)), reverse=True)
@@ -72,7 +80,9 @@ def rewritten(source: str, name: str) -> str:
 
 
 def _mentions(module: ast.Module, name: str) -> Iterator[tuple[int, int]]:
-    """Yield line and column (in bytes, as `ast` counts) of each name that begins with a moved package."""
+    """Yield line and column (in bytes, as `ast` counts) of each name that begins with a moved
+    package.
+    """
     for node in ast.walk(module):
         match node:
             case ast.ImportFrom(module=str(package), level=0) if _moves(package):

@@ -1,7 +1,9 @@
-"""Writes rules.yml: what is recorded of the promises, and when a human is called: `python -m deploy.prometheus.rules`.
+"""Writes rules.yml: what is recorded of the promises, and when a human is called:
+`python -m deploy.prometheus.rules`.
 
-Objectives follow the SRE workbook: an alert fires while both a long and a short window burn the error budget too fast, and only where enough
-happened for a share to mean something. Names of metrics come from the service's own table, so a metric that is gone breaks this script.
+Objectives follow the SRE workbook: an alert fires while both a long and a short window burn the
+error budget too fast, and only where enough happened for a share to mean something. Names of
+metrics come from the service's own table, so a metric that is gone breaks this script.
 """
 
 import os
@@ -23,7 +25,9 @@ RUNBOOK: Final = (
     if "RUNBOOK_URL" in os.environ
     else f"{CONSOLE}/console/runbook/{{page}}"
 )
-"""Where the pages can be read: in the console, at the address that the service has for it; or where RUNBOOK_URL says."""
+"""Where the pages can be read: in the console, at the address that the service has for it; or
+where RUNBOOK_URL says.
+"""
 
 
 def series(metric: Metric, suffix: str = "") -> str:
@@ -44,7 +48,10 @@ REFUSED: Final = "|".join(status.CAUSES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """A promise: `bad` and `all` are counts over a window, `$window` in their text. `least`: events in the long window for a share to count."""
+    """A promise: `bad` and `all` are counts over a window, `$window` in their text.
+
+    `least`: events in the long window for a share to count.
+    """
 
     name: str
     alert: str
@@ -127,7 +134,9 @@ _DEAD_LETTERS: Final = (
     f'max by (kind, cause) ({_s(gauges.DEAD_LETTERS_OPEN)}{{{{kind!="code"}}}}{{past}})'
 )
 _NOT_READ: Final = f'{{0}}({_s(names.MESSAGES_BURIED)}[15m]) or {{0}}({_s(names.MESSAGES_SETTLED)}{{{{outcome="rejected"}}}}[15m])'
-"""Messages that became dead letters as a whole, and those of which nothing was read but rejections."""
+"""Messages that became dead letters as a whole, and those of which nothing was read but
+rejections.
+"""
 
 CAUSES: Final = (
     Cause(

@@ -1,9 +1,14 @@
-"""Hooks that make MkDocs pages of our documents, which are written to be read on a forge and in an editor, and stay as they are.
+"""Hooks that make MkDocs pages of our documents, which are written to be read on a forge and in an
+editor, and stay as they are.
 
-- The pages next to the README belong to the site. A link to any other file of the tree becomes its text.
-- Lists, tables and what is nested in lists follow CommonMark; Python-Markdown wants blank lines before them and indents of four.
-- The navigation follows from the first table of docs/README.md and the folders: a new page is in it without an edit.
-- Nothing is fetched from elsewhere: a page that names a script, a style, a font or a picture on another host fails the build.
+- The pages next to the README belong to the site. A link to any other file of the
+  tree becomes its text.
+- Lists, tables and what is nested in lists follow CommonMark; Python-Markdown wants blank lines
+  before them and indents of four.
+- The navigation follows from the first table of docs/README.md and the folders: a new page is
+  in it without an edit.
+- Nothing is fetched from elsewhere: a page that names a script, a style, a font or a picture on
+  another host fails the build.
 """
 
 import posixpath
@@ -87,7 +92,10 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 
 def _site_path(page: str, path: str) -> str | None:
-    """Return where a page's link leads within the site, None for a link out of it. Pages of the root link as they do there."""
+    """Return where a page's link leads within the site, None for a link out of it.
+
+    Pages of the root link as they do there.
+    """
     folder = ROOT if page in OF_THE_ROOT else (DOCS / page).parent
     target = Path(posixpath.normpath(folder / path))
     if target.is_relative_to(DOCS):
@@ -96,7 +104,9 @@ def _site_path(page: str, path: str) -> str | None:
 
 
 def _spaced(markdown: str) -> Iterator[tuple[str, bool]]:
-    """Yield each line, and whether it is code, with a blank line where a block begins and indents that are multiples of four."""
+    """Yield each line, and whether it is code, with a blank line where a block begins and indents
+    that are multiples of four.
+    """
     fence, shift, before = "", 0, ""
     for line in markdown.split("\n"):
         if not fence:
@@ -132,7 +142,10 @@ def on_page_content(html: str, page: Page, **_: object) -> str:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Check the built pages. Raises PluginError where a page would have a browser fetch something from another host."""
+    """Check the built pages.
+
+    Raises PluginError where a page would have a browser fetch something from another host.
+    """
     for path in sorted(Path(config.site_dir).rglob("*.html")):
         if found := EXTERNAL.search(path.read_text("utf-8")):
             raise PluginError(f"{path.name} fetches from elsewhere: {found[0]}")

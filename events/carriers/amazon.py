@@ -1,9 +1,10 @@
 """Amazon: Shipping, SP-API tracking milestones, and packages of Multi-Channel Fulfillment.
 
-Shipping (API v1 and v2) and packages (getPackageTrackingDetails) have codes of events; milestones come as an answer or a notification, also
-as SQS and SNS wrap it.
-`Delivered` on the leg `RETURNS` means that the sender has it. An order that Amazon fulfils has Amazon's own number (`aftn`), other
-shipments the carrier's, freight its bill of lading or container. Promised dates are estimates, never events.
+Shipping (API v1 and v2) and packages (getPackageTrackingDetails) have codes of events;
+milestones come as an answer or a notification, also as SQS and SNS wrap it. `Delivered` on the
+leg `RETURNS` means that the sender has it. An order that Amazon fulfils has Amazon's own number
+(`aftn`), other shipments the carrier's, freight its bill of lading or container. Promised dates
+are estimates, never events.
 """
 
 from collections.abc import Iterator
@@ -62,7 +63,9 @@ def normalize(
 def _shipments(
     body: object, where: str, rejections: kit.Rejections
 ) -> Iterator[tuple[str, kit.JsonObject]]:
-    """Yield the shipments with their pointers, whatever wraps them; the message of an SNS envelope is JSON in a string."""
+    """Yield the shipments with their pointers, whatever wraps them; the message of an SNS
+    envelope is JSON in a string.
+    """
     for at, member in kit.members(body, where, rejections, unknown=_UNKNOWN):
         wrapper = next((name for name in WRAPPERS if type(member.get(name)) in (dict, list)), None)
         if _SHIPMENT & member.keys():

@@ -1,8 +1,10 @@
-"""Aramex: answers of the tracking service (SOAP and its JSON twin). A scan's code is its update code, then the code of its problem.
+"""Aramex: answers of the tracking service (SOAP and its JSON twin).
 
-Aramex publishes no list of its update codes; the table holds those that public integrations quote. A code that is not known is read by its
-text. Times are local to the place, which
-is printed as `City, Country`; the JSON twin prints an epoch.
+A scan's code is its update code, then the code of its problem.
+
+Aramex publishes no list of its update codes; the table holds those that public integrations quote.
+A code that is not known is read by its text. Times are local to the place, which is printed as
+`City, Country`; the JSON twin prints an epoch.
 """
 
 import re
@@ -122,7 +124,9 @@ def _from_json(body: object, rejections: kit.Rejections) -> Iterator[Update]:
 def _results(
     holder: kit.JsonObject, name: str, where: str, number: str | None, rejections: kit.Rejections
 ) -> Iterator[Update]:
-    """Yield the updates of a member that holds them by waybill, as `Key` and `Value`; SOAP that became JSON keeps its names in between."""
+    """Yield the updates of a member that holds them by waybill, as `Key` and `Value`; SOAP that
+    became JSON keeps its names in between.
+    """
     for index, member in kit.objects_at(holder, name, where, rejections):
         pointer = f"{where}/{name}/{index}"
         inside = next(

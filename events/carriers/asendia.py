@@ -1,8 +1,8 @@
 """Asendia: the Sync tracking API (Europe) and the milestones of Asendia USA.
 
-Sync numbers the events of a shipment (`id` 1, 2, 3), so the ordinal is an id only together with the number. The milestones of Asendia USA
-have none; its detail events, in its answers and on its branded pages, repeat them in the words of the last mile and are read only where no
-milestones are.
+Sync numbers the events of a shipment (`id` 1, 2, 3), so the ordinal is an id only together with the
+number. The milestones of Asendia USA have none; its detail events, in its answers and on its
+branded pages, repeat them in the words of the last mile and are read only where no milestones are.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,9 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("asendia_codes.csv")
-"""Codes of milestones (`s1`), of Asendia USA's details and of the United States Postal Service's that it passes on."""
+"""Codes of milestones (`s1`), of Asendia USA's details and of the United States Postal
+Service's that it passes on.
+"""
 _meaning: Final = kit.by_code(CODES)
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats(

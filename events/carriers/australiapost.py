@@ -13,7 +13,10 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("australiapost_codes.csv")
-"""(level, text in lower case): of an `event` or of the rollup `status`. A text that ends in `*` has a place at its end."""
+"""(level, text in lower case): of an `event` or of the rollup `status`.
+
+A text that ends in `*` has a place at its end.
+"""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Australia/Sydney", prints_home=True)
 """Scans in Queensland, Chicago and New Zealand are printed with the offset of Sydney."""

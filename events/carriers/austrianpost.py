@@ -1,4 +1,6 @@
-"""Österreichische Post: answers of its public tracking. Which fields an event has, the query decides: a state, or a status and its reason.
+"""Österreichische Post: answers of its public tracking.
+
+Which fields an event has, the query decides: a state, or a status and its reason.
 
 Times are in UTC, or local where they print no offset.
 """

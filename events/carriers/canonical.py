@@ -1,8 +1,10 @@
-"""Our own format: the canonical event as a sender states it, by `POST /v1/events` or as a webhook of the carrier `canonical`.
+"""Our own format: the canonical event as a sender states it, by `POST /v1/events` or as a webhook
+of the carrier `canonical`.
 
-Here the sender's kind, number, status, reason, time, code and place are the facts, so all of them are compared when an id comes again.
-On the webhook path the secret is that of `canonical` alone, so an event may leave `carrier_id` out or say `canonical`; to speak for
-another carrier takes an API key and `POST /v1/events`. An error names fields, never their values.
+Here the sender's kind, number, status, reason, time, code and place are the facts, so all of them
+are compared when an id comes again. On the webhook path the secret is that of `canonical` alone, so
+an event may leave `carrier_id` out or say `canonical`; to speak for another carrier takes an API
+key and `POST /v1/events`. An error names fields, never their values.
 """
 
 import re
@@ -292,13 +294,16 @@ def _unknown_members(
 
 
 def lines(body: bytes) -> list[tuple[int, bytes]]:
-    """Return the lines of an `application/x-ndjson` body that are not blank, with their numbers from 1."""
+    """Return the lines of an `application/x-ndjson` body that are not blank, with their numbers
+    from 1.
+    """
     return [
         (number, line) for number, line in enumerate(body.split(b"\n"), start=1) if line.strip()
     ]
 
 
-def normalize(body: bytes, received_at: datetime) -> Normalized:  # noqa: ARG001 - canonical events say their own time
+# canonical events say their own time
+def normalize(body: bytes, received_at: datetime) -> Normalized:  # noqa: ARG001
     """Read the events of a webhook: an object, a list of objects, or lines of them.
 
     Bad events among good ones are rejections. Raises UnreadableMessageError: `invalid_event`

@@ -1,7 +1,9 @@
-"""Canpar: answers of its add-on service (SOAP). `delivered` and `estimated_delivery_date` of a result are rollups; its events are facts.
+"""Canpar: answers of its add-on service (SOAP).
 
-Times are local to the address of the event; `time_shift` is not the offset and is left aside. The French texts arrive mis-encoded, the
-English ones are taken.
+`delivered` and `estimated_delivery_date` of a result are rollups; its events are facts.
+
+Times are local to the address of the event; `time_shift` is not the offset and is left aside. The
+French texts arrive mis-encoded, the English ones are taken.
 """
 
 from collections.abc import Iterator, Mapping

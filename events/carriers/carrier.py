@@ -47,7 +47,9 @@ class Hmac:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sha256Concat:
-    """Plain SHA-256 over the raw body, `separator` and the secret, as hex in a header (17TRACK's `sign`): no HMAC."""
+    """Plain SHA-256 over the raw body, `separator` and the secret, as hex in a header
+    (17TRACK's `sign`): no HMAC.
+    """
 
     header: str
     separator: str = "/"
@@ -55,10 +57,12 @@ class Sha256Concat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sha256InBody:
-    """Plain SHA-256 over members of the JSON body as they are sent, then the secret, stated by another member as hex (17TRACK v1).
+    """Plain SHA-256 over members of the JSON body as they are sent, then the secret, stated by
+    another member as hex (17TRACK v1).
 
-    Of a text member its value counts, of any other the bytes that stand in the body. A body must be read before anyone is known to have
-    sent it, so it has a bound of its own, and its object but few members.
+    Of a text member its value counts, of any other the bytes that stand in the body. A body
+    must be read before anyone is known to have sent it, so it has a bound of its own, and its
+    object but few members.
     """
 
     member: str = "sign"
@@ -69,7 +73,9 @@ class Sha256InBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormFieldMd5:
-    """MD5 over the value of a form field, then the secret, as base64 in a header (J&T Express): no HMAC, and no stronger than MD5."""
+    """MD5 over the value of a form field, then the secret, as base64 in a header (J&T Express): no
+    HMAC, and no stronger than MD5.
+    """
 
     header: str
     field: str
@@ -79,8 +85,8 @@ class FormFieldMd5:
 class TimestampedHmac:
     """HMAC-SHA256 over a stamp of time, a dot and the raw body.
 
-    Without `stamp_header` the header holds both (`t=1700000000,v1=<hex>`, Shippo), else the digest alone (InPost). The stamp's age is
-    bounded (`STATESVC_INGRESS_SIGNATURE_AGE_SECONDS_MAX`).
+    Without `stamp_header` the header holds both (`t=1700000000,v1=<hex>`, Shippo), else the digest
+    alone (InPost). The stamp's age is bounded (`STATESVC_INGRESS_SIGNATURE_AGE_SECONDS_MAX`).
     """
 
     header: str
@@ -101,7 +107,9 @@ class RsaSha256:
     signature_header: str
     timestamp_header: str = ""
     key_id_header: str = ""
-    """Names the key where the carrier publishes its keys as a key set (`STATESVC_WEBHOOK_JWKS_<CARRIER>`)."""
+    """Names the key where the carrier publishes its keys as a key set
+    (`STATESVC_WEBHOOK_JWKS_<CARRIER>`).
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +125,9 @@ class SignedWebToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedHeader:
-    """A static secret in a header (UPS `credential`); `prefix` such as `Bearer ` comes before it."""
+    """A static secret in a header (UPS `credential`); `prefix` such as `Bearer ` comes before
+    it.
+    """
 
     header: str
     prefix: str = ""
@@ -125,7 +135,9 @@ class SharedHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthToken:
-    """`Authorization: Bearer` with a token that the carrier fetched from us (UPS); the secret is `client_id:client_secret`."""
+    """`Authorization: Bearer` with a token that the carrier fetched from us (UPS); the secret is
+    `client_id:client_secret`.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +179,10 @@ class ShipperChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ack:
-    """The answer that the carrier takes for a yes. `body` None: our own JSON with the message id."""
+    """The answer that the carrier takes for a yes.
+
+    `body` None: our own JSON with the message id.
+    """
 
     status: int = 200
     content_type: str = "application/json"
@@ -225,7 +240,9 @@ class Carrier:
         return replace(normalized, readings=readings)
 
     def recorded_version(self, version: str) -> str:
-        """Return the version that the log records as the reader of a message: with the zones of the account (`1+zAsia/Ho_Chi_Minh`)."""
+        """Return the version that the log records as the reader of a message: with the zones of the
+        account (`1+zAsia/Ho_Chi_Minh`).
+        """
         return f"{version}+z{','.join(self.account_zones)}" if self.account_zones else version
 
     @property

@@ -160,7 +160,9 @@ def _time(
 
 
 def _place(unit: kit.JsonObject) -> kit.EventPlace:
-    """Return a city and its state; without a city the unit is a country or an office that only has a name."""
+    """Return a city and its state; without a city the unit is a country or an
+    office that only has a name.
+    """
     address = kit.child(unit, "endereco") or unit
     city, name = (
         kit.text(address.get("cidade")),

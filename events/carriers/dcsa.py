@@ -202,7 +202,9 @@ def _further(event: kit.JsonObject) -> tuple[str, ...]:
 
 
 def _numbers(event: kit.JsonObject) -> tuple[str | None, ...]:
-    """Return the numbers of the event's subject, the first kind that is printed; (None,) where there is none."""
+    """Return the numbers of the event's subject, the first kind that is printed;
+    (None,) where there is none.
+    """
     subject = kit.text_unless(
         event.get(_SUBJECTS.get(kit.text(event.get("eventType")) or "", "")), PLACEHOLDER
     )

@@ -187,7 +187,9 @@ def _scan(checkpoint: DhlCheckpoint, piece: str | None, received_at: datetime) -
 
 
 def _place(area: str | None, name: str | None) -> kit.EventPlace:
-    """Read `BNE`, `Brisbane-AU`, `Barcelona - Spain` or `NEW YORK CITY GATEWAY,NY-USA`; a name without a country stays whole."""
+    """Read `BNE`, `Brisbane-AU`, `Barcelona - Spain` or `NEW YORK CITY GATEWAY,NY-USA`; a name
+    without a country stays whole.
+    """
     before, dash, printed = (name or "").rpartition("-")
     country = _country(printed.strip()) if dash else None
     if country is None:
@@ -237,7 +239,9 @@ def _from_answer(answer: _Element) -> Iterator[Waybill]:
 
 
 def _holders(parent: _Element, name: str) -> Iterator[_Element]:
-    """Yield the elements under `parent` that have a child `name`, each once however many of it they have."""
+    """Yield the elements under `parent` that have a child `name`, each once however many of it they
+    have.
+    """
     for child_element in parent.iter(name):
         holder = child_element.getparent()
         if holder is not None and holder.find(name) is child_element:
@@ -245,7 +249,9 @@ def _holders(parent: _Element, name: str) -> Iterator[_Element]:
 
 
 def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[DhlCheckpoint]:
-    """Yield the scans under `name`, as XML-PI prints them or, as SOAP does, each in an array item of its own."""
+    """Yield the scans under `name`, as XML-PI prints them or, as SOAP does, each in an
+    array item of its own.
+    """
     scans = (
         element
         for event in parent.iter(name)

@@ -119,7 +119,9 @@ def _piece(
     received_at: datetime,
     rejections: kit.Rejections,
 ) -> list[kit.Reading]:
-    """Return the events of a piece; a piece without any has its status as its only event, at the status' own time."""
+    """Return the events of a piece; a piece without any has its status as its only event,
+    at the status' own time.
+    """
     number = (
         kit.text(piece.get("piece-code"))
         or kit.text(piece.get("searched-piece-code"))
@@ -194,7 +196,9 @@ def _meaning(raw: kit.Raw) -> kit.Meaning:
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
-    """Read by the codes; without them the text decides, and where the direction is not stated it may be the way back."""
+    """Read by the codes; without them the text decides, and where the direction is not stated
+    it may be the way back.
+    """
     if not raw.type and not raw.reason:
         return None
     meaning = _meaning(raw)

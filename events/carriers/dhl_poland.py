@@ -1,4 +1,7 @@
-"""DHL24 Poland: getTrackAndTraceInfo (SOAP). Times are Polish; `receivedBy` of the shipment signed its delivery."""
+"""DHL24 Poland: getTrackAndTraceInfo (SOAP).
+
+Times are Polish; `receivedBy` of the shipment signed its delivery.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime

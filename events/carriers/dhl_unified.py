@@ -104,7 +104,10 @@ WAITING_SUBSCRIPTIONS: Final = {
     "subscription.validate": "DHL pushes nothing until this subscription is activated with the message's `secret` (docs/authentication.md)",
     "subscription.failure": "DHL says that this subscription failed; the message says why",
 }
-"""Notices about a subscription that wait for a human. Answering them takes the shipper's own key for DHL, which no process of ours has."""
+"""Notices about a subscription that wait for a human.
+
+Answering them takes the shipper's own key for DHL, which no process of ours has.
+"""
 
 _ERROR_FIELDS: Final = frozenset({"title", "detail", "message", "error", "errors"})
 _SCAN_FIELDS: Final = frozenset({"events", "status"})
@@ -350,7 +353,8 @@ def _place(location: kit.JsonObject) -> kit.EventPlace:
 
 @lru_cache(maxsize=4096)
 def _behind_city(printed: str | None, country: str | None) -> tuple[str | None, str | None]:
-    """Return region and country as some services print them behind the city (`Whittier, CA, US`, `LEIPZIG - GERMANY`), or in its place.
+    """Return region and country as some services print them behind the city (`Whittier, CA, US`,
+    `LEIPZIG - GERMANY`), or in its place.
 
     The city itself stays as printed: it is a part of the scan's identity.
     """

@@ -140,7 +140,9 @@ def _steps(result: _Element, rejections: kit.Rejections) -> Iterator[DpdStep]:
 
 
 def _life_cycle(body: kit.JsonObject, rejections: kit.Rejections) -> Iterator[DpdParcel]:
-    """Yield the parcel of the JSON form: the same steps, with the number of the parcel, and its scans."""
+    """Yield the parcel of the JSON form: the same steps, with the number of the
+    parcel, and its scans.
+    """
     data = kit.child(body, _LIFE_CYCLE, "parcelLifeCycleData")
     pointer = f"/{_LIFE_CYCLE}/parcelLifeCycleData"
     scans = tuple(

@@ -1,4 +1,7 @@
-"""DTDC: tracking answers (`trackDetails`) and pushes (`shipmentStatus`). Dates are DDMMYYYY, times HHMM, both Indian."""
+"""DTDC: tracking answers (`trackDetails`) and pushes (`shipmentStatus`).
+
+Dates are DDMMYYYY, times HHMM, both Indian.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -73,7 +76,8 @@ def normalize(
 
 
 def _of_xml(document: kit.Document) -> list[kit.JsonObject]:
-    """Return the consignments of an answer in XML under the names of the JSON; its header is the newest scan.
+    """Return the consignments of an answer in XML under the names of the JSON; its
+    header is the newest scan.
 
     It prints words without a code.
     """

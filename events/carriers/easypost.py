@@ -40,7 +40,9 @@ ATTEMPTS: Final = frozenset(
         "notice left (receptacle full/item oversized)",
     }
 )
-"""Messages of an `AMBIGUOUS` detail that say that the parcel was tried; EasyPost has no detail for it."""
+"""Messages of an `AMBIGUOUS` detail that say that the parcel was tried; EasyPost has no detail for
+it.
+"""
 
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
@@ -79,7 +81,9 @@ def _trackers(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, k
 
 
 def _note_other(value: kit.JsonObject, rejections: kit.Rejections) -> None:
-    """Note an event that is no tracker, unless it holds dated objects, which may be a tracker of another form."""
+    """Note an event that is no tracker, unless it holds dated objects, which may be a
+    tracker of another form.
+    """
     if kit.text(value.get("object")) not in (None, "Event") or not kit.holds_dated(value):
         rejections.note_nothing()
 
@@ -181,7 +185,8 @@ def _meaning(status: str | None, detail: str | None, words: str) -> kit.Meaning:
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read by status and code.
 
-    A `delivery_exception` is read by its message, and a code without a status may be the operating carrier's.
+    A `delivery_exception` is read by its message, and a code without a status may be
+    the operating carrier's.
     """
     if raw.code == AMBIGUOUS or (raw.type is None and ("status", raw.code or "") not in CODES):
         return None

@@ -1,4 +1,5 @@
-"""Easyship: the webhook of a status change, which prints no time, that of checkpoints, and answers of its tracking API.
+"""Easyship: the webhook of a status change, which prints no time, that of checkpoints, and
+answers of its tracking API.
 
 The words of a status are its code.
 """

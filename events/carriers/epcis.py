@@ -147,7 +147,8 @@ def _reread(raw: kit.Raw) -> kit.Meaning | None:
 
 
 def _word(printed: str | None) -> str:
-    """Return `shipping` for `urn:epcglobal:cbv:bizstep:shipping` or `https://ref.gs1.org/cbv/BizStep-shipping`.
+    """Return `shipping` for `urn:epcglobal:cbv:bizstep:shipping` or
+    `https://ref.gs1.org/cbv/BizStep-shipping`.
 
     GS1 spells `Bizstep-`, too.
     """
@@ -159,7 +160,9 @@ def _word(printed: str | None) -> str:
 
 
 def _bare(printed: str | None) -> str | None:
-    """Return a word of version 2 as its compact form prints it, out of a CURIE or a web URI of GS1; a URN of version 1 stays."""
+    """Return a word of version 2 as its compact form prints it, out of a CURIE or a web URI of GS1;
+    a URN of version 1 stays.
+    """
     return None if printed is None else _QUALIFIED.sub("", printed)
 
 

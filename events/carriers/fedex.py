@@ -1,7 +1,10 @@
-"""FedEx: whole histories, newest first, pushed (JSON) or polled (JSON, XML). Pushes come out of order.
+"""FedEx: whole histories, newest first, pushed (JSON) or polled (JSON, XML).
 
-FedEx has no scan ids and recycles numbers: the unique id next to a number is the shipment's discriminator. Only 200 or 202 is an
-acknowledgement. A push may hold the picture and the signature of a delivery.
+Pushes come out of order.
+
+FedEx has no scan ids and recycles numbers: the unique id next to a number is the shipment's
+discriminator. Only 200 or 202 is an acknowledgement. A push may hold the picture and the
+signature of a delivery.
 """
 
 from collections.abc import Iterator

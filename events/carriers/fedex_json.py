@@ -1,4 +1,6 @@
-"""FedEx in JSON: the Track API, and the push of Advanced Integrated Visibility, which sends the same results."""
+"""FedEx in JSON: the Track API, and the push of Advanced Integrated Visibility, which
+sends the same results.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -16,7 +18,9 @@ _OTHER_DATES: Final = frozenset({"dateAndTimes"})
 def read_json_message(
     value: object, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Read a FedEx message in JSON. Raises UnreadableMessageError (`unknown_format`) for JSON that is none of FedEx's formats."""
+    """Read a FedEx message in JSON. Raises UnreadableMessageError (`unknown_format`) for JSON that
+    is none of FedEx's formats.
+    """
     for pointer, result in _results(value, "", rejections):
         yield from _read_result(result, pointer, rejections, received_at)
 
@@ -24,7 +28,9 @@ def read_json_message(
 def _results(
     value: object, pointer: str, rejections: kit.Rejections
 ) -> list[tuple[str, kit.JsonObject]]:
-    """Return the results for single shipments, wherever in the envelopes that FedEx uses they lie."""
+    """Return the results for single shipments, wherever in the envelopes that FedEx uses they
+    lie.
+    """
     if type(value) is list:
         return [
             found

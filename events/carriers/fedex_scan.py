@@ -19,7 +19,10 @@ EMPTY: Final = "neither code, text nor time"
 
 @kit.value(frozen=True, slots=True, kw_only=True)
 class FedexScan:
-    """The fields of a scan as printed. `unique_id` distinguishes the shipments that share a recycled number."""
+    """The fields of a scan as printed.
+
+    `unique_id` distinguishes the shipments that share a recycled number.
+    """
 
     number: str | None
     unique_id: str | None

@@ -1,4 +1,6 @@
-"""FedEx in XML: the track replies of its web services, any version, with or without SOAP envelope."""
+"""FedEx in XML: the track replies of its web services, any version, with or without SOAP
+envelope.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -16,7 +18,9 @@ _OTHER_DATES: Final = frozenset({"DatesOrTimes", "StatusDetail"})
 def read_xml_message(
     document: kit.Document, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Read a FedEx message in XML. Raises UnreadableMessageError (`unknown_format`) for an unknown format. A SOAP fault holds no events."""
+    """Read a FedEx message in XML. Raises UnreadableMessageError (`unknown_format`) for an unknown
+    format. A SOAP fault holds no events.
+    """
     reply = kit.body_of(document)
     if reply is None or reply.tag == "Fault":
         return

@@ -1,4 +1,7 @@
-"""4PX: answers to its tracking query (tr.order.tracking.get). A time has its zone in a field of its own."""
+"""4PX: answers to its tracking query (tr.order.tracking.get).
+
+A time has its zone in a field of its own.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime

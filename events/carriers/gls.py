@@ -15,7 +15,9 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("gls_codes.csv")
-"""(level, code): of an `event`, of the `group` before its dot, of a parcel's `status`; an English `text` in lower case."""
+"""(level, code): of an `event`, of the `group` before its dot, of a parcel's `status`; an
+English `text` in lower case.
+"""
 
 _APOSTROPHES: Final = str.maketrans({"\u2019": "'", "\u00b4": "'"})
 

@@ -80,7 +80,9 @@ def _steps(
 
 
 def _time(printed: object, received_at: datetime) -> kit.PrintedTime | None:
-    """Read a time; the names of the newer API come with a text, or with an epoch in milliseconds."""
+    """Read a time; the names of the newer API come with a text, or with an epoch in
+    milliseconds.
+    """
     if type(printed) is int and abs(printed) < EPOCHS_MAX:
         return kit.read_epoch(printed, milliseconds=True, received_at=received_at)
     return CLOCK.read(kit.text(printed), received_at=received_at)

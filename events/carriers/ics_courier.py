@@ -72,7 +72,9 @@ def _infos(document: kit.Document) -> Iterator[_Element]:
 
 
 def _shape(words: str) -> tuple[str, kit.EventPlace]:
-    """Split a status text into the text without its place, and the place where it is a branch (an address is not kept)."""
+    """Split a status text into the text without its place, and the place where it is a branch
+    (an address is not kept).
+    """
     shape = words.lower()
     if shape.startswith("delivered at:"):
         return "delivered at: *", kit.NOWHERE

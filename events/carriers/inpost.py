@@ -113,7 +113,10 @@ def _says_no_state(push: kit.JsonObject, payload: kit.JsonObject) -> bool:
 def _shipx(
     parcel: kit.JsonObject, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Scan]:
-    """Yield the history. `agency` is the branch; `origin_status` is the status in the words of the system behind ShipX."""
+    """Yield the history.
+
+    `agency` is the branch; `origin_status` is the status in the words of the system behind ShipX.
+    """
     for index, step in kit.objects_at(parcel, "tracking_details", "", rejections):
         raw = kit.Raw(code=kit.text(step.get("status")), reason=kit.text(step.get("origin_status")))
         yield kit.Scan(

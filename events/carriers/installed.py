@@ -32,7 +32,10 @@ class InstalledCarrier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledVersion:
-    """Another version of a carrier that is here already: a rollout gives it a share. Its name is no bare number, those are ours."""
+    """Another version of a carrier that is here already: a rollout gives it a share.
+
+    Its name is no bare number, those are ours.
+    """
 
     carrier_id: str
     version: str

@@ -1,7 +1,9 @@
-"""KDNiao: pushes of tracks (JSON in the form field `RequestData`), and answers to its query. It aggregates the carriers of China.
+"""KDNiao: pushes of tracks (JSON in the form field `RequestData`), and answers to its query.
 
-A trace has an action of its own in the extended service; else the newest, which is printed last, takes the state of the shipment, and
-older ones add their text alone. Times are those of China.
+It aggregates the carriers of China.
+
+A trace has an action of its own in the extended service; else the newest, which is printed last,
+takes the state of the shipment, and older ones add their text alone. Times are those of China.
 """
 
 from collections.abc import Iterator

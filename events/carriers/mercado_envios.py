@@ -1,6 +1,8 @@
-"""Mercado Envios: the shipment of Mercado Libre's API, with the history of its statuses and substatuses.
+"""Mercado Envios: the shipment of Mercado Libre's API, with the history of its
+statuses and substatuses.
 
-Its webhook holds no status, only where to fetch the shipment. A substatus that is not known is read by its status.
+Its webhook holds no status, only where to fetch the shipment. A substatus that is not known
+is read by its status.
 """
 
 from collections.abc import Iterator

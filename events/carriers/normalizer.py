@@ -29,7 +29,9 @@ _FIRST_TRACKING: Final = datetime(1990, 1, 1, tzinfo=UTC)
 def normalizer(
     read: Callable[[bytes, datetime, Rejections], Iterable[Reading]],
 ) -> Callable[[bytes, datetime], Normalized]:
-    """Make a carrier's `normalize` of a generator of its readings, which adds to the rejections on the way. Never silent."""
+    """Make a carrier's `normalize` of a generator of its readings, which adds to the rejections on
+    the way. Never silent.
+    """
     carrier = read.__module__.rpartition(".")[2]
 
     @wraps(read)
@@ -54,7 +56,9 @@ def normalizer(
 def _without_placeholders(
     readings: Sequence[Reading], received_at: datetime, rejections: Rejections
 ) -> Sequence[Reading]:
-    """Return the readings, with the time received in place of dates that stand for none (1969-12-31)."""
+    """Return the readings, with the time received in place of dates that stand for none
+    (1969-12-31).
+    """
     if all(each.time.instant >= _FIRST_TRACKING for each in readings):
         return readings
     rejections.add("", PLACEHOLDER)

@@ -1,6 +1,7 @@
 """NZ Post: webhooks and answers of ParcelTrack, version 3 and the field names before it.
 
-Times are those of New Zealand; a few systems print an offset behind them. A code decides, or the words of the status where there is none.
+Times are those of New Zealand; a few systems print an offset behind them. A code decides, or the
+words of the status where there is none.
 """
 
 from collections.abc import Iterator

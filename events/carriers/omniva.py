@@ -1,4 +1,5 @@
-"""Omniva (Estonia, Latvia, Lithuania): the events of a customer's parcels that its XML interface lists, each with its parcel's number.
+"""Omniva (Estonia, Latvia, Lithuania): the events of a customer's parcels that its XML interface
+lists, each with its parcel's number.
 
 Times without an offset are Estonian. A place is the office or the machine that printed the event.
 """

@@ -1,7 +1,9 @@
-"""Parcels (parcelsapp.com): webhooks and answers of its API, version 3. It aggregates many carriers.
+"""Parcels (parcelsapp.com): webhooks and answers of its API, version 3.
 
-A state has the words of its carrier and no code: the newest, which is printed first, takes the status of the shipment, another is read
-where its words are known. Times are instants.
+It aggregates many carriers.
+
+A state has the words of its carrier and no code: the newest, which is printed first, takes the
+status of the shipment, another is read where its words are known. Times are instants.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
 """Roadie: its shipment object, by itself or in a list; every push repeats the whole history.
 
-Events have a name and a UTC time; a place is a pair of coordinates, which no parcel is found by, and is left out.
+Events have a name and a UTC time; a place is a pair of coordinates, which no parcel is
+found by, and is left out.
 """
 
 from collections.abc import Iterator

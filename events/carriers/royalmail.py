@@ -14,7 +14,9 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("royalmail_codes.csv")
-"""(level, code): `event`, a `name` of events in lower case, or the `category` of a piece's last event."""
+"""(level, code): `event`, a `name` of events in lower case, or the `category` of a piece's last
+event.
+"""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Europe/London")
 

@@ -58,7 +58,10 @@ def _meaning(raw: kit.Raw) -> kit.Meaning:
 
 
 def _place(event: kit.JsonObject, country: str | None) -> kit.EventPlace:
-    """Return the place of a line; a webhook prints its parts as well. `country`: that of the whole shipment."""
+    """Return the place of a line; a webhook prints its parts as well.
+
+    `country`: that of the whole shipment.
+    """
     line = kit.text(event.get("location")) or kit.text(event.get("origin_location"))
     parts = kit.child(event, "location_data")
     at = kit.position_in_line(

@@ -13,7 +13,9 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("seventeentrack_codes.csv")
-"""(field, code): `sub_status`, `stage` and `status` of v2, `e` of v1, and the texts of v1 that say more than their `e`, in lower case."""
+"""(field, code): `sub_status`, `stage` and `status` of v2, `e` of v1, and the texts of v1 that say
+more than their `e`, in lower case.
+"""
 
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats(
@@ -193,7 +195,9 @@ def _place_at(address: kit.JsonObject) -> kit.EventPlace:
 def _zone_place(
     event: kit.JsonObject, newest: kit.JsonObject, journey: kit.Journey
 ) -> kit.EventPlace:
-    """Return the place that decides the zone: the newest event has an address more often than the same event in the list."""
+    """Return the place that decides the zone: the newest event has an address more often than the
+    same event in the list.
+    """
     same = all(
         event.get(name) == newest.get(name)
         for name in ("description", "location", "time_raw", "time_iso")
@@ -282,12 +286,16 @@ def _package_v1(
 
 
 def _by_text(description: str | None) -> kit.Meaning:
-    """Read an event without a stage by its text, where that is known: 17TRACK has no name for the step."""
+    """Read an event without a stage by its text, where that is known: 17TRACK has no name for the
+    step.
+    """
     return CODES.get(("text", _headline(description)), UNTOLD)
 
 
 def _headline(description: str | None) -> str:
-    """Return the words before the arrow of `Shipping Label Created -> A shipping label has been ...`, in lower case."""
+    """Return the words before the arrow of
+    `Shipping Label Created -> A shipping label has been ...`, in lower case.
+    """
     return (description or "").partition(" -> ")[0].strip().casefold()
 
 

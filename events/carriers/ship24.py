@@ -1,8 +1,10 @@
-"""Ship24: webhooks and API answers, a list of trackings with their events; a resend repeats all of them.
+"""Ship24: webhooks and API answers, a list of trackings with their events; a resend repeats all of
+them.
 
-An event has an id of its own and, after a change of carrier, another number than its tracker. Many events have no code; then its
-milestone is the category (`by_category`). `occurrenceDatetime` is local to the event, with its offset in a field of its own where Ship24
-knows it; the `Z` of `datetime` is not true then.
+An event has an id of its own and, after a change of carrier, another number than its tracker. Many
+events have no code; then its milestone is the category (`by_category`). `occurrenceDatetime` is
+local to the event, with its offset in a field of its own where Ship24 knows it; the `Z` of
+`datetime` is not true then.
 """
 
 from collections.abc import Iterator

@@ -16,10 +16,14 @@ from typing import Final, NamedTuple
 from events.carriers import kit
 
 CODES: Final = kit.meanings("shipengine_codes.csv")
-"""(level, code): ShipEngine's `status`; else the operating carrier, empty where all of them mean the same."""
+"""(level, code): ShipEngine's `status`; else the operating carrier, empty where all
+of them mean the same.
+"""
 
 TEXTS: Final = kit.meanings("shipengine_texts.csv")
-"""Texts that operating carriers print of scans that are all movement to ShipEngine, in lower case."""
+"""Texts that operating carriers print of scans that are all movement to ShipEngine, in lower
+case.
+"""
 
 _by_text = kit.by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
@@ -41,7 +45,9 @@ _ERROR_FIELDS: Final = frozenset({"errors", "error", "message", "resource_type"}
 
 
 class Rollup(NamedTuple):
-    """The state of the shipment: its status and the carrier's code for it, and which carrier that is."""
+    """The state of the shipment: its status and the carrier's code for it, and
+    which carrier that is.
+    """
 
     status: str | None
     carrier_status: str | None

@@ -1,6 +1,8 @@
-"""ShipLogic, the platform of The Courier Guy and others in South Africa: webhooks and answers of its tracking.
+"""ShipLogic, the platform of The Courier Guy and others in South Africa: webhooks and
+answers of its tracking.
 
-A shipment's own status may be ahead of its events and prints no time, so that it counts only where there are no events.
+A shipment's own status may be ahead of its events and prints no time, so that it counts only
+where there are no events.
 """
 
 from collections.abc import Iterator

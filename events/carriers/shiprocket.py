@@ -1,8 +1,10 @@
-"""Shiprocket (India): its tracking webhook, and answers of its tracking API; each repeats the history of a waybill.
+"""Shiprocket (India): its tracking webhook, and answers of its tracking API; each repeats
+the history of a waybill.
 
-A scan has Shiprocket's own status id (`NA` where it has none for it), the courier's code and the courier's words. Without an id the words
-are read, which begin with the courier's state. A return order is the buyer's parcel on its way to the seller. Times are Indian. The
-status of the whole waybill is read where no scan is listed.
+A scan has Shiprocket's own status id (`NA` where it has none for it), the courier's code and the
+courier's words. Without an id the words are read, which begin with the courier's state. A return
+order is the buyer's parcel on its way to the seller. Times are Indian. The status of the whole
+waybill is read where no scan is listed.
 """
 
 from collections.abc import Iterator
@@ -94,7 +96,9 @@ def _histories(body: object, where: str, rejections: kit.Rejections) -> Iterator
 
 
 def _answered(tracked: kit.JsonObject, where: str) -> Iterator[_History]:
-    """Yield the histories of an answer, which prints the state of a waybill in a list of its own."""
+    """Yield the histories of an answer, which prints the state of a waybill in a list of its
+    own.
+    """
     track = next(
         (each for each in kit.as_list(tracked.get("shipment_track")) if type(each) is dict), {}
     )

@@ -92,7 +92,9 @@ def _scan(event: kit.JsonObject, where: str, received_at: datetime) -> kit.Scan:
 
 
 def _with_estimates(readings: list[kit.Reading], estimates: list[str | None]) -> list[kit.Reading]:
-    """Give each reading its estimate: every event prints that of its time, and that of the newest event of an air waybill holds."""
+    """Give each reading its estimate: every event prints that of its time, and that of the newest
+    event of an air waybill holds.
+    """
     found = list(readings)
     for number in {reading.tracking_number for reading in readings}:
         at = [index for index, reading in enumerate(readings) if reading.tracking_number == number]

@@ -1,7 +1,7 @@
 """Teleship: shipment webhooks (`data`) and tracking answers; every push repeats the history.
 
-Codes are printed in capitals by webhooks and in lower case by the API, and mean the same. Times are UTC. The numbers of the first and
-the last mile are left out: Teleship's own is the number.
+Codes are printed in capitals by webhooks and in lower case by the API, and mean the same. Times are
+UTC. The numbers of the first and the last mile are left out: Teleship's own is the number.
 """
 
 from collections.abc import Iterator

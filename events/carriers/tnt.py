@@ -89,7 +89,9 @@ def _scans(
 
 
 def _journey(consignment: _Element, of_all: dict[str, str]) -> kit.Journey:
-    """Return the countries that the consignment goes from and to; depots are printed without theirs."""
+    """Return the countries that the consignment goes from and to; depots are
+    printed without theirs.
+    """
     return kit.Journey(
         origin=kit.place(
             city=of_all.get("OriginDepotName"),

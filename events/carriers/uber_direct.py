@@ -51,7 +51,9 @@ def normalize(
 
 
 def _time(push: kit.JsonObject) -> str | None:
-    """Return when an event happened; a delivery of an answer was created long before it got its status."""
+    """Return when an event happened; a delivery of an answer was created long
+    before it got its status.
+    """
     return kit.text(push.get("updated" if push.get("kind") == _DELIVERY else "created"))
 
 

@@ -45,7 +45,10 @@ class Activity:
 def read_activity(
     activity: Activity, received_at: datetime, journey: kit.Journey = kit.NO_JOURNEY
 ) -> kit.Reading | str:
-    """Read an activity, or return why it cannot be read. The creation of a label is printed in its shipper's time, with a country alone."""
+    """Read an activity, or return why it cannot be read.
+
+    The creation of a label is printed in its shipper's time, with a country alone.
+    """
     if activity.code is None and activity.text is None and activity.date is None:
         return EMPTY
     status_code = activity.further[0] if activity.further else None
@@ -78,7 +81,9 @@ def journey_of(
     origin: kit.EventPlace = kit.NOWHERE,
     destination: kit.EventPlace = kit.NOWHERE,
 ) -> kit.Journey:
-    """Return the way of a package; where its origin is not printed, the place of its first activity that has more than a country."""
+    """Return the way of a package; where its origin is not printed, the place of its first activity
+    that has more than a country.
+    """
     if origin == kit.NOWHERE:
         placed = [one for one in activities if one.place.region or one.place.city]
         origin = (

@@ -30,14 +30,19 @@ _BY_TEXT: Final = {
 """Codes of Mail Innovations that mean something else for packages: its texts tell them apart."""
 _AT_CUSTOMS: Final = frozenset({kit.Reason.CUSTOMS_HOLD, kit.Reason.CUSTOMS_DOCUMENTS})
 _CLEARED: Final = frozenset({"014", "084", "134"})
-"""Three-digit codes for the end of a clearance: UPS prints the code of the hold for its end as well."""
+"""Three-digit codes for the end of a clearance: UPS prints the code of the hold for its end as
+well.
+"""
 
 
 @lru_cache(maxsize=4096)
 def meaning(
     status_type: str | None, code: str | None, text: str | None, status_code: str | None = None
 ) -> kit.Meaning:
-    """Return the meaning of a status. `text` decides only for codes that UPS prints for two things."""
+    """Return the meaning of a status.
+
+    `text` decides only for codes that UPS prints for two things.
+    """
     key = (status_type or "", code or "")
     if (
         key == _DESTINATION_SCAN

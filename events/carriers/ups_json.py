@@ -1,4 +1,6 @@
-"""UPS in JSON: the Track API (`trackResponse`, and the older `TrackResponse` with capitals) and the Track Alert webhook."""
+"""UPS in JSON: the Track API (`trackResponse`, and the older `TrackResponse` with capitals) and
+the Track Alert webhook.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -17,7 +19,9 @@ _ESTIMATES: Final = ("RDD", "SDD")
 def read_json_message(
     value: object, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Read a UPS message in JSON. Raises UnreadableMessageError (`unknown_format`) for JSON that is none of UPS's formats."""
+    """Read a UPS message in JSON. Raises UnreadableMessageError (`unknown_format`) for JSON that is
+    none of UPS's formats.
+    """
     if type(value) is list:
         return _read_alerts(value, "", received_at, rejections)
     if type(value) is dict:

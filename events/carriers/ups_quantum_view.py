@@ -50,7 +50,8 @@ def read_quantum_view(
                     yield from _reading(of, received_at, rejections)
 
 
-def as_json(element: _Element) -> Any:  # noqa: ANN401 - an element is its text, or an object of its children
+# an element is its text, or an object of its children
+def as_json(element: _Element) -> Any:  # noqa: ANN401
     """Convert an element to its JSON form: a repeated child is a list."""
     if len(element) == 0:
         return (element.text or "").strip()

@@ -13,7 +13,9 @@ from events.carriers.ups_quantum_view import ROOT, as_json, read_quantum_view
 def read_xml_message(
     document: kit.Document, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
-    """Read a UPS message in XML. Raises UnreadableMessageError (`unknown_format`) for an unknown format. A SOAP fault holds no events."""
+    """Read a UPS message in XML. Raises UnreadableMessageError (`unknown_format`) for an unknown
+    format. A SOAP fault holds no events.
+    """
     response = kit.body_of(document)
     if response is None or response.tag == "Fault":
         return

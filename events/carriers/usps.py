@@ -1,7 +1,9 @@
-"""USPS: Tracking API v3 (JSON), Web Tools TrackResponse (XML, and as JSON) and the view of its reseller Stamps.com (SOAP).
+"""USPS: Tracking API v3 (JSON), Web Tools TrackResponse (XML, and as JSON) and the view of its
+reseller Stamps.com (SOAP).
 
-A scan has an EventCode, or in older answers only its text, which is then the code: it is matched whole, never in part ("Delivered, To
-Agent" is no delivery to the consignee). Times are local to the place; those of v3 come with their time in GMT.
+A scan has an EventCode, or in older answers only its text, which is then the code: it is matched
+whole, never in part ("Delivered, To Agent" is no delivery to the consignee). Times are local to the
+place; those of v3 come with their time in GMT.
 """
 
 import re
@@ -31,7 +33,9 @@ FORMATS: Final = kit.TimeFormats(
 DOMESTIC: Final = kit.Clock(
     formats=FORMATS, default_zone="America/Chicago", midnight_is_day="nowhere"
 )
-"""A scan without a place is taken for the middle of the country; Web Tools prints a shipper's notice as a date, v3 as its midnight."""
+"""A scan without a place is taken for the middle of the country; Web Tools prints a shipper's
+notice as a date, v3 as its midnight.
+"""
 DOMESTIC_WITH_FALSE_Z: Final = kit.Clock(
     formats=FORMATS, default_zone="America/Chicago", trust_offset=False, midnight_is_day="nowhere"
 )
@@ -163,7 +167,9 @@ def _place(scan: UspsScan) -> kit.EventPlace:
 
 
 def _journey(*ends: str | None) -> kit.Journey:
-    """Read city, state and ZIP code of the origin, then of the destination; within the United States where a state is printed."""
+    """Read city, state and ZIP code of the origin, then of the destination; within the United
+    States where a state is printed.
+    """
     origin, destination = (
         kit.place(city=city, region=state, postal_code=zip_code, country="US" if state else None)
         for city, state, zip_code in (ends[:3], ends[3:])

@@ -57,7 +57,9 @@ class Keyring:
 
     @property
     def mapped_texts(self) -> SealingKey:
-        """Seals the texts of mapped codes, under HKDF over `digest_key`: no rotation has to rewrite them."""
+        """Seals the texts of mapped codes, under HKDF over `digest_key`: no
+        rotation has to rewrite them.
+        """
         return SealingKey(
             HKDF(
                 algorithm=SHA256(),
@@ -131,12 +133,16 @@ def part_context(shipment_id: UUID, event_id: str) -> bytes:
 
 
 def attempt_context(shipment_id: UUID, webhook_id: str, number: int) -> bytes:
-    """Return the context that the sealed part of an attempt is bound to, as long as its notification has not ended."""
+    """Return the context that the sealed part of an attempt is bound to, as long as its
+    notification has not ended.
+    """
     return b"attempt\x1f" + shipment_id.bytes + f"{webhook_id}\x1f{number}".encode()
 
 
 def ended_context(shipment_id: UUID, webhook_id: str, number: int) -> bytes:
-    """Return the context that the sealed part of a notification's entry is bound to; `number`: of the last attempt, 0 if there was none."""
+    """Return the context that the sealed part of a notification's entry is bound to; `number`: of
+    the last attempt, 0 if there was none.
+    """
     return b"attempts\x1f" + shipment_id.bytes + f"{webhook_id}\x1f{number}".encode()
 
 

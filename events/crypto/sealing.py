@@ -77,7 +77,9 @@ class SealingKey:
         return value[1 : 1 + _KEY_ID_BYTES] == self.key_id
 
     def open(self, sealed: bytes, context: bytes) -> bytes:
-        """Return the plaintext of either format; raise `SealError` if the key, the context or a byte differs."""
+        """Return the plaintext of either format; raise `SealError` if the key, the
+        context or a byte differs.
+        """
         version = sealed[:1]
         if version not in {FORMAT, COMPRESSED} or len(sealed) <= _HEADER_BYTES:
             raise SealError("not a sealed value of a format that is known")

@@ -1,8 +1,9 @@
 """Canonical JSON (RFC 8785) of the values that entries are made of.
 
-orjson with sorted keys gives exactly the RFC's bytes for our values: strings without lone surrogates, integers within 2^53,
-booleans, null, lists, and objects with ASCII keys. Floats are refused, because their spelling is where the two differ.
-A property test compares with an independent implementation.
+orjson with sorted keys gives exactly the RFC's bytes for our values: strings without lone
+surrogates, integers within 2^53, booleans, null, lists, and objects with ASCII keys. Floats are
+refused, because their spelling is where the two differ. A property test compares with an
+independent implementation.
 """
 
 from collections.abc import Mapping

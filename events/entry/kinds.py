@@ -66,7 +66,10 @@ def _head(name: EntryName, recorded_at: datetime) -> dict[str, Any]:
 
 @value(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Origin of an event: the message, and the code that read it. `bound` is its part of an entry, made once a message."""
+    """Origin of an event: the message, and the code that read it.
+
+    `bound` is its part of an entry, made once a message.
+    """
 
     message_id: UUID
     body_commitment: bytes
@@ -135,7 +138,10 @@ def conflict_document(
     facts_digest: bytes,
     part_commitment: bytes | None,
 ) -> dict[str, Any]:
-    """Build a statement that contradicts the event of the same id. `shipment_id` is the holder of that event."""
+    """Build a statement that contradicts the event of the same id.
+
+    `shipment_id` is the holder of that event.
+    """
     return {
         **_head(EntryName.CONFLICT, recorded_at),
         "shipment_id": str(shipment_id),
@@ -222,7 +228,10 @@ def read_raw(words: Mapping[str, Any]) -> Raw:
 
 
 def place_document(place: EventPlace) -> dict[str, Any]:
-    """Build the place; unknown parts are left out. Only the beginning of the postcode: the whole of it belongs to the sealed part."""
+    """Build the place; unknown parts are left out.
+
+    Only the beginning of the postcode: the whole of it belongs to the sealed part.
+    """
     parts = {
         "city": place.city,
         "region": place.region,
@@ -365,7 +374,8 @@ def observation_document(
     details: Mapping[str, Any],
     recorded_at: datetime,
 ) -> dict[str, Any]:
-    """Build an observation of a shipment that had `version` events: that it is overdue, or stalled, and since when.
+    """Build an observation of a shipment that had `version` events: that it is overdue, or
+    stalled, and since when.
 
     `details`: by which rule; text, integers, booleans.
     """

@@ -64,7 +64,9 @@ class Proposal:
         return [self.key, *[(self.event.carrier_id, alias) for alias in self.event.aliases]]
 
     def dedupe_keys(self) -> list[DedupeKey]:
-        """Return the scan's keys, and those that its enrichments would have as events of their own."""
+        """Return the scan's keys, and those that its enrichments would have as events of their
+        own.
+        """
         return self.scan_keys() + [
             key for enrichment in self.enrichments for key in self.enrichment_keys(enrichment)
         ]
@@ -78,7 +80,9 @@ class Proposal:
 
 
 def without_personal(proposal: Proposal) -> Proposal:
-    """Return the proposal as it is appended to an erased shipment: without any personal data, not even a digest."""
+    """Return the proposal as it is appended to an erased shipment: without any personal
+    data, not even a digest.
+    """
     return replace(
         proposal,
         event=replace(proposal.event, personal=NOT_PERSONAL),

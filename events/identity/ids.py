@@ -34,7 +34,9 @@ from events.parsing.times import SHIFTED
 from events.spelling import normalize_number, short, spelled
 
 NAMES_BYTES_MAX: Final = 2000
-"""Bytes of number, discriminator, native id, codes and place together: they become keys in the database, which bounds its keys."""
+"""Bytes of number, discriminator, native id, codes and place together: they become keys in the
+database, which bounds its keys.
+"""
 
 TEXT_DIGEST_BYTES: Final = 16
 FACTS_FORMAT: Final = b"\x01"
@@ -66,7 +68,10 @@ class Numbered(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def numbered(carrier_id: str, printed: str, discriminator: str = "") -> Numbered:
-    """Derive number and shipment from a printed number. Cached: most messages repeat it in each event."""
+    """Derive number and shipment from a printed number.
+
+    Cached: most messages repeat it in each event.
+    """
     number = number_of(carrier_id, printed)
     return Numbered(printed, number, shipment_id(carrier_id, number, discriminator))
 
@@ -79,12 +84,15 @@ def identify(
     allow_unnumbered: bool = False,
     with_aliases: bool = True,
 ) -> Event:
-    """Derive the event of a reading. `digest` is the carrier's, for texts: of a scan without a code, and in the places of codes.
+    """Derive the event of a reading.
+
+    `digest` is the carrier's, for texts: of a scan without a code, and in the places of codes.
 
     `with_aliases` False for an id that the sender itself chose: no other envelope brings the event.
 
-    Raises UnreadableMessageError: `no_tracking_number` (with `allow_unnumbered` the event's number is empty instead, for
-    reading without a log) or `too_complex` (names longer than NAMES_BYTES_MAX).
+    Raises UnreadableMessageError: `no_tracking_number` (with `allow_unnumbered` the
+    event's number is empty instead, for reading without a log) or `too_complex` (names
+    longer than NAMES_BYTES_MAX).
     """
     time, printed_number, recipe = (
         reading.time,
@@ -119,7 +127,8 @@ def identify(
         carrier_id=carrier_id,
         event_id=event_id,
         aliases=_aliases(aliases_of, stated, event_id) if aliases_of else (),
-        # what a carrier prints in front of it may be the consignee's postcode, but for an SSCC's two zeros
+        # what a carrier prints in front of it may be the consignee's postcode, but
+        # for an SSCC's two zeros
         tracking_number=printed_number.strip()
         if normalize_number(printed_number) in (number, f"00{number}")
         else number,
@@ -154,7 +163,9 @@ def identify(
 
 @lru_cache(maxsize=8192)
 def carrier_code(raw: Raw) -> str | None:
-    """Join type, code and reason as printed by `/`; absent ones, and sentences that stand in their place, are left out."""
+    """Join type, code and reason as printed by `/`; absent ones, and sentences that stand in
+    their place, are left out.
+    """
     if raw.type is None and raw.reason is None:
         return None if raw.code is None or is_sentence(raw.code) else raw.code
     return (
@@ -217,7 +228,9 @@ def stated_facts(recipe: Recipe, stated: Stated, digest: Digest) -> bytes:
 
 
 def contradict(held: bytes, stated: bytes) -> bool:
-    """Return whether facts differ in a part that both state; facts of another format, and those of derived ids, never contradict."""
+    """Return whether facts differ in a part that both state; facts of another format, and those of
+    derived ids, never contradict.
+    """
     if held == stated or held[:1] != stated[:1]:
         return False
     at = len(FACTS_FORMAT)
@@ -325,5 +338,7 @@ def _joined(*fields: str) -> bytes:
 
 
 def webhook_id(subscription_id: UUID, leaf_hash: bytes) -> str:
-    """Derive a notification's id from its subscription and the leaf hash of its event (migrations/functions/webhook_id.sql)."""
+    """Derive a notification's id from its subscription and the leaf hash of its event
+    (migrations/functions/webhook_id.sql).
+    """
     return "n1-" + hashlib.sha256(subscription_id.bytes + leaf_hash).hexdigest()[:32]

@@ -34,7 +34,10 @@ _LENGTHS: Final = {TimePrecision.SECOND: 15, TimePrecision.MINUTE: 13, TimePreci
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recipe:
-    """The fields that all envelopes of a carrier print alike. A constant: compared and hashed by identity."""
+    """The fields that all envelopes of a carrier print alike.
+
+    A constant: compared and hashed by identity.
+    """
 
     time: Literal["instant", "local"]
     """`instant`: in UTC, for a carrier that prints varying offsets.
@@ -52,13 +55,17 @@ class Recipe:
     """
     piece: bool = False
     translates: bool = False
-    """The carrier translates its texts: none of them distinguishes scans, not even where there is neither type nor code."""
+    """The carrier translates its texts: none of them distinguishes scans, not even where there is
+    neither type nor code.
+    """
     ignored_in_number: re.Pattern[str] | None = None
     """Text that some envelopes print in front of the number."""
     ignored_in_discriminator: re.Pattern[str] | None = None
     ignored_in_code: re.Pattern[str] | None = None
     also: tuple["Recipe", ...] = ()
-    """The ids that these give are aliases: those of envelopes that print less, or of a recipe that was in use before."""
+    """The ids that these give are aliases: those of envelopes that print less, or of a recipe
+    that was in use before.
+    """
 
 
 class Stated(NamedTuple):
@@ -178,7 +185,11 @@ def joined_names(shipment: str, words: tuple[str, str], time: str) -> str:
 
 
 def derived_id(names: str, time: str) -> str:
-    """Derive the id. The date of the identity's own time comes first, so that keys that arrive together lie together in the index."""
+    """Derive the id.
+
+    The date of the identity's own time comes first, so that keys that arrive together lie
+    together in the index.
+    """
     return f"{DERIVED}{time[2:8] or '000000'}-{short(hashlib.sha256(names.encode('utf-8', 'replace')).digest())}"
 
 
@@ -221,7 +232,8 @@ def _code(recipe: Recipe, printed: str | None) -> str:
 
 
 def time_of(recipe: Recipe, stated: Stated) -> str:
-    """Return `YYYYMMDDTHHMMSS` to the recipe's precision, with `Z` where it is an instant; midnight is the day alone; no time is empty.
+    """Return `YYYYMMDDTHHMMSS` to the recipe's precision, with `Z` where it is an instant; midnight
+    is the day alone; no time is empty.
 
     Envelopes print a scan of a day as its date or as midnight.
     """
@@ -246,5 +258,7 @@ def shown_time(recipe: Recipe, occurred_at: datetime, tz_source: TzSource, wall:
 
 @lru_cache(maxsize=8192)
 def place_of(place: EventPlace, parts: tuple[PlacePart, ...]) -> tuple[str, ...]:
-    """Return the parts of a place that count, spelled so that case, width and blanks do not matter."""
+    """Return the parts of a place that count, spelled so that case, width and blanks do not
+    matter.
+    """
     return tuple(spelled(getattr(place, part) or "") for part in parts)

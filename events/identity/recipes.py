@@ -41,7 +41,8 @@ _USPS: Final = Recipe(
 _EPCIS: Final = Recipe(
     time="instant",
     codes=("code", "reason"),
-    # places and readers are printed as URNs or as web URIs; EPCIS prints no country, so no place ever differs
+    # places and readers are printed as URNs or as web URIs; EPCIS prints no country,
+    # so no place ever differs
     place=("country",),
     ignored_in_code=re.compile(
         r"\A(?:urn:epcglobal:cbv:(?:bizstep|disp):|(?:https?://\S*/)?(?:BizStep|Disp)-|cbv:(?:BizStep|Disp)-)"
@@ -95,7 +96,8 @@ RECIPES: Final[dict[str, Recipe]] = {
     "dhl_ecommerce": replace(_LOCAL, place=(), ignored_in_number=_USPS.ignored_in_number),
     # an answer in XML prints no offset, the area is the place in all of them
     "dhl_express": replace(_LOCAL, place=_FACILITY, piece=True, translates=True),
-    # places are printed in the language of the answer; a list of events prints the number without the two zeros that mark it
+    # places are printed in the language of the answer; a list of events prints the number without
+    # the two zeros that mark it
     "dhl_parcel_de": Recipe(
         time="local",
         precision=_MINUTE,
@@ -117,7 +119,8 @@ RECIPES: Final[dict[str, Recipe]] = {
     "easyship": _INSTANT,
     "epcis": _EPCIS,
     "evri": replace(_INSTANT, codes=("type", "code"), place=()),
-    # a facility stands in some envelopes only, and which part of FedEx carries the parcel makes no other shipment
+    # a facility stands in some envelopes only, and which part of FedEx carries the parcel
+    # makes no other shipment
     "fedex": Recipe(time="local", place=_CITY, ignored_in_discriminator=re.compile(r"~[A-Z]+\Z")),
     "fourpx": _LOCAL,
     "geodis": replace(_LOCAL, place=_FACILITY, translates=True),
@@ -167,7 +170,8 @@ RECIPES: Final[dict[str, Recipe]] = {
     "seko": replace(_LOCAL, codes=("code", "reason"), place=("city", "country"), piece=True),
     "sendcloud": replace(_INSTANT, place=()),
     "sendle": _INSTANT,
-    # in v1 only the newest event has a code, and loses it with the next one; an address comes and goes too
+    # in v1 only the newest event has a code, and loses it with the next one; an
+    # address comes and goes too
     "17track": Recipe(time="local", precision=_MINUTE, codes=()),
     # an answer prints no ids
     "sf_express": replace(_LOCAL, also=(_LOCAL,)),
@@ -184,7 +188,8 @@ RECIPES: Final[dict[str, Recipe]] = {
     "teleship": _INSTANT,
     "thailand_post": replace(_LOCAL, place=(), translates=True),
     "tnt": replace(_LOCAL, precision=_MINUTE, place=_FACILITY),
-    # a substatus is given by TrackingMore, and may be given again; the words and the minute are of the carrier
+    # a substatus is given by TrackingMore, and may be given again; the words and the
+    # minute are of the carrier
     "trackingmore": Recipe(time="local", precision=_MINUTE, codes=()),
     "uber_direct": replace(_INSTANT, codes=("type", "code"), place=()),
     # only the city is printed by all; an answer adds the facility, others leave the state out

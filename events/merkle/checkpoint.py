@@ -195,10 +195,12 @@ def _of_epoch(origin: str) -> tuple[str, int]:
 def open_checkpoint(
     note: str | bytes, keys: Iterable[VerifierKey], *, origin: str | None = None
 ) -> SignedCheckpoint:
-    """Read a note and check its signatures. Raises NoteError unless a known key has signed it, and for a wrong signature of any of them.
+    """Read a note and check its signatures.
 
-    Signatures by keys that are not known are passed over, as the format asks. `origin`: the name of the log, whatever its epoch; None: that
-    of the note is taken.
+    Raises NoteError unless a known key has signed it, and for a wrong signature of any of them.
+
+    Signatures by keys that are not known are passed over, as the format asks. `origin`: the name of
+    the log, whatever its epoch; None: that of the note is taken.
     """
     text, signatures = _split(note)
     checkpoint = _parse(text)

@@ -1,4 +1,6 @@
-"""The right edge of a growing tree: all that is needed to append leaves and to know the root, about log2(size) hashes."""
+"""The right edge of a growing tree: all that is needed to append leaves and to know the root,
+about log2(size) hashes.
+"""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -7,7 +9,10 @@ from typing import Final, NamedTuple, Self
 from events.merkle.node import EMPTY_ROOT, Node, node_hash
 
 STRIDE: Final = 8
-"""Stride of the retained levels of inner nodes: the roots of 256 leaves, of 65,536, and so on. The others are made from them."""
+"""Stride of the retained levels of inner nodes: the roots of 256 leaves, of 65,536, and so on.
+
+The others are made from them.
+"""
 
 
 class Subtree(NamedTuple):
@@ -18,7 +23,9 @@ class Subtree(NamedTuple):
 
 
 class CompactRange:
-    """A tree of `size` leaves, by the roots of the perfect subtrees that make it up, from left to right."""
+    """A tree of `size` leaves, by the roots of the perfect subtrees that make it
+    up, from left to right.
+    """
 
     __slots__ = ("_roots", "size")
 

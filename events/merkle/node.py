@@ -24,7 +24,10 @@ class Node(NamedTuple):
 
 
 class LeafRange(NamedTuple):
-    """The leaves from `begin` up to but not including `end`. Those of proofs begin where a perfect subtree of their size does."""
+    """The leaves from `begin` up to but not including `end`.
+
+    Those of proofs begin where a perfect subtree of their size does.
+    """
 
     begin: int
     end: int

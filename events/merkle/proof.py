@@ -57,7 +57,9 @@ def consistency_ranges(first: int, second: int) -> list[LeafRange]:
 def verify_inclusion(
     leaf_hash: bytes, *, index: int, size: int, path: Sequence[bytes], root: bytes
 ) -> bool:
-    """Return whether `path` proves that `leaf_hash` is the leaf `index` of the tree of `size` leaves with this root."""
+    """Return whether `path` proves that `leaf_hash` is the leaf `index` of the tree of `size`
+    leaves with this root.
+    """
     if not 0 <= index < size:
         return False
     here, last, found = index, size - 1, leaf_hash

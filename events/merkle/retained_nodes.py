@@ -1,4 +1,6 @@
-"""Retained hashes, and how any node is computed from them: all leaf hashes, and the inner nodes of every eighth level."""
+"""Retained hashes, and how any node is computed from them: all leaf hashes, and the inner nodes
+of every eighth level.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -32,7 +34,10 @@ def retained_ranges(ranges: Iterable[LeafRange]) -> list[RetainedRange]:
 
 
 def range_roots(ranges: Iterable[LeafRange], retained: Mapping[Node, bytes]) -> list[bytes]:
-    """Compute the root over the leaves of each range; a node that several need is computed once. Raises MissingHashError."""
+    """Compute the root over the leaves of each range; a node that several need is computed once.
+
+    Raises MissingHashError.
+    """
     known = dict(retained)
     return [_root([_hash(node, known) for node in each.nodes()]) for each in ranges]
 
@@ -67,7 +72,9 @@ def _retained_range(node: Node) -> RetainedRange:
 
 
 def _hash(node: Node, known: dict[Node, bytes]) -> bytes:
-    """Compute the hash of a node, and those below it that are missing: at most as deep as levels are left out."""
+    """Compute the hash of a node, and those below it that are missing: at most as deep
+    as levels are left out.
+    """
     found = known.get(node)
     if found is None:
         level, position = node

@@ -1,7 +1,8 @@
 """Countries, regions and zones that have a city of a given name.
 
-`cities.csv` (written by `tests/place_tables.py` from GeoNames, CC BY 4.0) is searched as it lies in memory, two megabytes of lines in the
-order of their bytes: as a dictionary it would take ten times that.
+`cities.csv` (written by `tests/place_tables.py` from GeoNames, CC BY 4.0) is searched as
+it lies in memory, two megabytes of lines in the order of their bytes: as a dictionary it
+would take ten times that.
 """
 
 import re
@@ -92,7 +93,9 @@ def bearers(printed: str) -> tuple[Bearer, ...]:
 
 
 def spelled_city(name: str) -> str:
-    """Return a name as the table has it: in lower case, Latin without accents, another script as it is printed."""
+    """Return a name as the table has it: in lower case, Latin without accents, another
+    script as it is printed.
+    """
     if not name.isascii():
         name = name.translate(_LATIN)
         if _FOREIGN.search(name):

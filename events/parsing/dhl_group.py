@@ -1,4 +1,6 @@
-"""Tables shared by the readers of DHL's own tracking of Germany, its Blue Dart and Unified Tracking."""
+"""Tables shared by the readers of DHL's own tracking of Germany, its Blue Dart and Unified
+Tracking.
+"""
 
 from functools import lru_cache
 from typing import Final

@@ -44,7 +44,9 @@ def with_estimate(
 
 
 def estimate(printed: str | None, formats: TimeFormats) -> str | None:
-    """Return a printed date of delivery as ISO 8601: the date alone where no time (or midnight) is printed. Sentinels and others: None."""
+    """Return a printed date of delivery as ISO 8601: the date alone where no time (or midnight) is
+    printed. Sentinels and others: None.
+    """
     wall: Wall | None = formats.read(printed) if printed else None
     if wall is None or wall.is_sentinel:
         return None
@@ -54,7 +56,9 @@ def estimate(printed: str | None, formats: TimeFormats) -> str | None:
 
 
 def _newest(readings: Sequence[Reading], eligible: Callable[[Reading], bool]) -> int | None:
-    """Return the index of the newest eligible reading; a scan that prints no time of its own is older than all that do."""
+    """Return the index of the newest eligible reading; a scan that prints no time of its own is
+    older than all that do.
+    """
     found = [
         at for at, reading in enumerate(readings) if reading.kind is Kind.SCAN and eligible(reading)
     ]

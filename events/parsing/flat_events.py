@@ -24,7 +24,10 @@ KEYS: Final = "{}"
 
 
 def read_value(body: bytes) -> Any:  # noqa: ANN401 - as read_json
-    """Parse a body of any form as a value of JSON; attributes of XML are named `@name`. Raises UnreadableMessageError."""
+    """Parse a body of any form as a value of JSON; attributes of XML are named `@name`.
+
+    Raises UnreadableMessageError.
+    """
     if is_xml(body):
         root = read_xml(body).root
         return {str(root.tag): _of_element(root)}
@@ -64,7 +67,9 @@ def _of_element(element: etree._Element) -> object:
 def flat_events(
     value: object, path: str, rejections: Rejections
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield each event at the path: its pointer, and the scalars of it and of the objects around it by their paths."""
+    """Yield each event at the path: its pointer, and the scalars of it and of the objects
+    around it by their paths.
+    """
     yield from _along(value, tuple(path.split("/")[1:]), ("", ""), {}, rejections)
 
 
@@ -109,7 +114,9 @@ def _inner(
 
 
 def scalars(value: object, path: str, *, but: str | None = None) -> dict[str, str]:
-    """Return the texts and numbers of an object, and of the objects within it except `but`, by their paths."""
+    """Return the texts and numbers of an object, and of the objects within it except
+    `but`, by their paths.
+    """
     found: dict[str, str] = {}
     for name, each in value.items() if type(value) is dict else ():
         if type(each) is dict and but not in {name, KEYS}:

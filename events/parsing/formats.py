@@ -182,7 +182,9 @@ def _local(identity: str) -> datetime | None:
 
 
 def _carried(identity: str) -> datetime | None:
-    """Return the wall clock of a leap second, and of 24:00, which begin the next minute and the next day."""
+    """Return the wall clock of a leap second, and of 24:00, which begin the next
+    minute and the next day.
+    """
     day, clock = identity[:_DAY_CHARS], identity[_DAY_CHARS + 1 :]
     if clock[:2] == "24" and not clock[2:6].strip("0"):
         begun, carry = f"{day}T00{clock[2:]}", timedelta(days=1)
@@ -203,7 +205,9 @@ def _month(parts: dict[str, str | None]) -> str:
 
 
 def _hour(parts: dict[str, str | None]) -> str:
-    """Return the hour of the day from the hour of its half; 99, which no day has, where that is used wrongly."""
+    """Return the hour of the day from the hour of its half; 99, which no day has,
+    where that is used wrongly.
+    """
     hour = int(parts["I"] or 0)
     if not 1 <= hour <= 12:
         return "99"

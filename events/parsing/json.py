@@ -1,7 +1,8 @@
 """JSON bodies of strangers, parsed strictly.
 
-Duplicate keys, NaN and Infinity, endless numbers and endless nesting are refused; integers keep all their digits; text holds
-neither NUL nor lone surrogates. orjson does the work; only where its semantics differ does the standard library read again.
+Duplicate keys, NaN and Infinity, endless numbers and endless nesting are refused; integers keep all
+their digits; text holds neither NUL nor lone surrogates. orjson does the work; only where its
+semantics differ does the standard library read again.
 """
 
 import json
@@ -75,7 +76,8 @@ def _read(body: bytes) -> Any:  # noqa: ANN401 - as read_json
     # What is printed again byte for byte lost nothing; compact JSON is.
     if printed == body and b"\\u0000" not in body:
         return value
-    # A key that stood twice is missing from what orjson prints again, so its quotes are. Only an escaped quote could hide that.
+    # A key that stood twice is missing from what orjson prints again, so its quotes are. Only an
+    # escaped quote could hide that.
     if (
         printed.count(b'"') != body.count(b'"')
         or b"\\u0022" in body
@@ -108,7 +110,9 @@ def _refuse_depth(body: bytes) -> None:
 
 
 def has_long_number(body: bytes) -> bool:
-    """Return whether the body has a bare number of 19 digits or more: below -2^63, and from 2^64 on, orjson would read a float."""
+    """Return whether the body has a bare number of 19 digits or more: below -2^63, and from 2^64
+    on, orjson would read a float.
+    """
     masked = body.translate(_AS_ZERO)
     at = masked.find(_LONG_NUMBER)
     while at >= 0:

@@ -66,7 +66,9 @@ def position_in_line(
 
 @lru_cache(maxsize=4096)
 def _country(printed: str) -> str | None:
-    """Return the country that a code in capitals or an English name means; None for another word."""
+    """Return the country that a code in capitals or an English name means; None for another
+    word.
+    """
     if printed in _BY_HABIT:
         return _BY_HABIT[printed]
     code = country_code(printed)
@@ -138,7 +140,9 @@ def _in_report(line: str, country: str | None, of_shipment: tuple[str, ...]) -> 
 
 
 def _country_at_end(parts: list[str], known: str | None) -> str | None:
-    """Return the country that the last part names: by its name, by its code behind a state, or by the code of the country that is known."""
+    """Return the country that the last part names: by its name, by its code behind a state, or by
+    the code of the country that is known.
+    """
     found = _named_country(parts[-1]) or (
         _country(parts[-1]) if len(parts[-1]) == 2 and (len(parts) > 2 or known) else None
     )
@@ -172,7 +176,9 @@ def _city_and_state(
 
 
 def _two_parts(city: str, last: str, of_shipment: tuple[str, ...]) -> EventPlace:
-    """Read `City, XX`: where the city is known decides, then the shipment, then a state of the United States or Canada goes first."""
+    """Read `City, XX`: where the city is known decides, then the shipment, then a state of the
+    United States or Canada goes first.
+    """
     named = _country(last)
     states_of = [
         code for code in dict.fromkeys((*of_shipment, *_WITH_STATES)) if is_region(code, last)

@@ -33,7 +33,9 @@ def as_list(value: object) -> list[Any]:
 
 
 def objects(value: object, pointer: str, rejections: Rejections) -> list[tuple[int, JsonObject]]:
-    """Return the objects of a list with their index; every other member is added to `rejections` under `pointer`."""
+    """Return the objects of a list with their index; every other member is added to
+    `rejections` under `pointer`.
+    """
     found = []
     for index, member in enumerate(as_list(value)):
         if type(member) is dict:
@@ -105,7 +107,8 @@ def object_at(
     required: bool = True,
     but: AbstractSet[str] = frozenset(),
 ) -> JsonObject:
-    """Return the object `name` of an object at `where`, as `objects_at`; where there are several the first, and a rejection.
+    """Return the object `name` of an object at `where`, as `objects_at`; where there are several
+    the first, and a rejection.
 
     Not `required`, its absence is a rejection where anything dated is not known.
     """
@@ -185,7 +188,8 @@ def elements_at(
 ) -> list[tuple[int, etree._Element]]:
     """Return the elements at `path` with their number, also under another spelling of their names.
 
-    Without any it is a rejection where dated elements lie in the parent (in others than `but`): scans under a name that is not known.
+    Without any it is a rejection where dated elements lie in the parent (in others than `but`):
+    scans under a name that is not known.
     """
     found = parent.findall(path)
     if not found:

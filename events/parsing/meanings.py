@@ -70,7 +70,9 @@ def by_code(table: Table) -> Callable[[Raw], Meaning]:
 
 
 def codes_without_text(table: Table) -> dict[str, Meaning]:
-    """Return, from a table by (code, text), the codes that mean the same whatever text accompanies them."""
+    """Return, from a table by (code, text), the codes that mean the same whatever
+    text accompanies them.
+    """
     worded = {code for code, text in table if text}
     return {
         code: meaning for (code, text), meaning in table.items() if not text and code not in worded

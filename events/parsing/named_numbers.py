@@ -129,7 +129,10 @@ def _printed_in(body: bytes, declared: _Fields) -> Iterator[str]:
 
 
 def _x12_elements(body: str) -> list[dict[str, dict[str, str]]]:
-    """Return the elements of each X12 segment, "01" the first: `B10.02` is a field. Its header has a fixed length and the separators."""
+    """Return the elements of each X12 segment, "01" the first: `B10.02` is a field.
+
+    Its header has a fixed length and the separators.
+    """
     if len(body) <= _X12_TERMINATOR_AT:
         return []
     segments = (part.strip().split(body[3]) for part in body.split(body[_X12_TERMINATOR_AT]))

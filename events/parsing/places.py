@@ -28,7 +28,9 @@ def known_countries() -> frozenset[str]:
 
 
 def country_code(value: object) -> str | None:
-    """Return ISO 3166-1 alpha-2 for a code of two or three letters or an English name; other text as printed."""
+    """Return ISO 3166-1 alpha-2 for a code of two or three letters or an English name;
+    other text as printed.
+    """
     found = text(value)
     if found is None:
         return None

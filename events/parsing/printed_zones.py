@@ -137,7 +137,9 @@ def _agrees(time: PrintedTime, said: _Said) -> bool:
 
 
 def _corrected(time: PrintedTime, said: _Said) -> PrintedTime | None:
-    """Return the time in the zone that is printed; None where it contradicts an offset that the time itself has."""
+    """Return the time in the zone that is printed; None where it contradicts an offset
+    that the time itself has.
+    """
     if time.tz_source not in _CORRECTED:
         return None
     local = datetime.fromisoformat(time.identity) if "T" in time.identity else None

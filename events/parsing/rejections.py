@@ -31,7 +31,9 @@ class Rejections:
             self._beyond += 1
 
     def note_nothing(self) -> None:
-        """Note an empty list under a known name, or a notice that is known to be about something else than scans."""
+        """Note an empty list under a known name, or a notice that is known to be about
+        something else than scans.
+        """
         self.says_nothing = True
 
     def __bool__(self) -> bool:

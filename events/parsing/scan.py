@@ -49,7 +49,9 @@ def carried_by(readings: Iterable[Reading], name: str | None) -> list[Reading]:
 def readings_of(
     scans: Iterable[Scan], number: str | None, rejections: Rejections, *, service: str | None = None
 ) -> list[Reading]:
-    """Return the readings of the shipment `number` in their order; scans that are none are added to `rejections`. `service`: as printed."""
+    """Return the readings of the shipment `number` in their order; scans that are none are added to
+    `rejections`. `service`: as printed.
+    """
     found: list[Reading] = []
     for scan in scans:
         found += reading_of(scan, number, rejections, service=service)

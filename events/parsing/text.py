@@ -1,4 +1,7 @@
-"""Clean text out of values that carriers print. Whatever leaves here can be stored by PostgreSQL as text."""
+"""Clean text out of values that carriers print.
+
+Whatever leaves here can be stored by PostgreSQL as text.
+"""
 
 import re
 from html import unescape
@@ -28,9 +31,11 @@ _SIGNER_SENTINELS: Final = frozenset(
 
 
 def text(value: object) -> str | None:
-    """Return text as printed, trimmed; None for absent, empty, boolean, float and structured values.
+    """Return text as printed, trimmed; None for absent, empty, boolean, float and structured
+    values.
 
-    An integer is taken (numbers and codes are printed without quotes at times); a float never (digits may be lost).
+    An integer is taken (numbers and codes are printed without quotes at times); a float
+    never (digits may be lost).
     """
     if type(value) is str:
         return value.strip() or None
@@ -40,7 +45,9 @@ def text(value: object) -> str | None:
 
 
 def text_unless(value: object, sentinels: frozenset[str]) -> str | None:
-    """Return `text`, but None where the lower-case text is one of `sentinels` (`null`, `string`, ...)."""
+    """Return `text`, but None where the lower-case text is one of `sentinels`
+    (`null`, `string`, ...).
+    """
     found = text(value)
     return None if found is None or found.lower() in sentinels else found
 

@@ -1,8 +1,9 @@
 """Conversion of printed times to instants: which offset holds, and how we know it.
 
-The order of belief: an offset that the carrier prints, a printed pair of local and UTC time, the zone of the place, that of the
-shipment's origin or destination, the home of the service or carrier, UTC. Only `instant`, `tz_source`, `precision` and `flag` are our
-reading; `printed` and `identity` are the carrier's words.
+The order of belief: an offset that the carrier prints, a printed pair of local and UTC time, the
+zone of the place, that of the shipment's origin or destination, the home of the service or carrier,
+UTC. Only `instant`, `tz_source`, `precision` and `flag` are our reading; `printed` and `identity`
+are the carrier's words.
 """
 
 from collections.abc import Sequence
@@ -42,7 +43,10 @@ ZERO_DATE: Final = "0000-00-00"
 
 
 def received(received_at: datetime, printed: str = "") -> PrintedTime:
-    """Return when we got it, as the time of a scan that prints none. It has no part in the scan's identity."""
+    """Return when we got it, as the time of a scan that prints none.
+
+    It has no part in the scan's identity.
+    """
     return PrintedTime(
         printed=printed,
         instant=received_at,
@@ -106,7 +110,9 @@ class Clock:
         received_at: datetime,
         journey: Journey = NO_JOURNEY,
     ) -> PrintedTime | None:
-        """Read a local time printed next to the same time in UTC; as `read` where the second is absent or contradicts the first."""
+        """Read a local time printed next to the same time in UTC; as `read` where the second is
+        absent or contradicts the first.
+        """
         found = _read_pair(self, printed, utc) if printed and utc else None
         return (
             self.read(printed, place, received_at=received_at, journey=journey)
@@ -123,7 +129,9 @@ class Clock:
         received_at: datetime,
         journey: Journey = NO_JOURNEY,
     ) -> PrintedTime | None:
-        """Read a local time with its offset (`+8`, `-04.00`) or IANA zone in a field of its own; as `read` where that is neither."""
+        """Read a local time with its offset (`+8`, `-04.00`) or IANA zone in a field of its own; as
+        `read` where that is neither.
+        """
         wall = self.formats.read(printed) if printed else None
         if printed is None or wall is None or wall.is_sentinel or zone is None:
             return self.read(printed, place, received_at=received_at, journey=journey)
@@ -143,7 +151,9 @@ class Clock:
 def read_epoch(
     value: int | None, *, milliseconds: bool = False, received_at: datetime
 ) -> PrintedTime | None:
-    """Read seconds (or milliseconds) since 1970; 0 and None are absent; None where no date has that value."""
+    """Read seconds (or milliseconds) since 1970; 0 and None are absent; None where
+    no date has that value.
+    """
     if not value:
         return received(received_at)
     try:

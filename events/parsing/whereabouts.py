@@ -40,7 +40,9 @@ _AT_DESTINATION: Final = frozenset(
 _WITH_STATE: Final = re.compile(
     r"(?P<city>[A-Z .'-]+?) (?P<state>[A-Z]{2})(?: [A-Z]+)* (?:CENTER|FACILITY|ANNEX|HUB)(?: ANNEX)?"
 )
-"""Names of the facilities of the United States Postal Service: `WEST PALM BEACH FL DISTRIBUTION CENTER`."""
+"""Names of the facilities of the United States Postal Service:
+`WEST PALM BEACH FL DISTRIBUTION CENTER`.
+"""
 _WITH_COUNTRY: Final = re.compile(r"(?P<city>.+?)\s*\((?P<country>[A-Z]{2})\)")
 
 
@@ -65,7 +67,9 @@ class Journey(NamedTuple):
         )
 
     def ends(self) -> tuple[EventPlace, ...]:
-        """Return origin and destination, the likelier place of the scan first; those that are not known are left out."""
+        """Return origin and destination, the likelier place of the scan first; those that are
+        not known are left out.
+        """
         ends = (
             (self.destination, self.origin)
             if self.status in _AT_DESTINATION
@@ -218,10 +222,11 @@ def _airports() -> dict[str, tuple[str, str]]:
 
 @lru_cache(maxsize=1024)
 def home_of(name: str | None) -> str | None:
-    """Return the zone (IANA name) of a carrier that an aggregator names, for scans without a place; None for an unknown carrier.
+    """Return the zone (IANA name) of a carrier that an aggregator names, for scans without a place;
+    None for an unknown carrier.
 
-    `couriers.csv` is maintained by hand: the zone of the carrier's country, or of its head office if it works in several zones. Only
-    letters and digits of the name count.
+    `couriers.csv` is maintained by hand: the zone of the carrier's country, or of its head office
+    if it works in several zones. Only letters and digits of the name count.
     """
     courier = _courier(name)
     return None if courier is None else courier["zone"]

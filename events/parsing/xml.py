@@ -46,7 +46,9 @@ def is_xml(body: bytes) -> bool:
 
 
 def read_xml(body: bytes) -> Document:
-    """Parse XML. Raises UnreadableMessageError: `unreadable`, `refused_xml` (a DOCTYPE with declarations, XInclude) or `too_complex`."""
+    """Parse XML. Raises UnreadableMessageError: `unreadable`, `refused_xml` (a DOCTYPE with
+    declarations, XInclude) or `too_complex`.
+    """
     body = _without_margin(body)
     if not body:
         raise UnreadableMessageError(Cause.UNREADABLE, "the body is empty")
@@ -79,7 +81,9 @@ def read_xml(body: bytes) -> Document:
 
 
 def _is_utf8_despite_its_prolog(body: bytes) -> bool:
-    """Return whether a body declared as Latin-1 holds UTF-8, which Latin-1 text hardly ever is by chance."""
+    """Return whether a body declared as Latin-1 holds UTF-8, which Latin-1 text
+    hardly ever is by chance.
+    """
     return (
         _LATIN_1.match(body) is not None and not body.isascii() and _undecodable_byte(body) is None
     )
@@ -99,7 +103,9 @@ def _why_not(body: bytes, error: etree.XMLSyntaxError) -> str:
 
 
 def _without_margin(body: bytes) -> bytes:
-    """Strip the blank lines that senders print before the declaration, with or without a BOM, which XML forbids."""
+    """Strip the blank lines that senders print before the declaration, with or without a
+    BOM, which XML forbids.
+    """
     if body.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in body[:4]:
         return body
     return body.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n")
@@ -125,7 +131,9 @@ def _strip(root: etree._Element) -> frozenset[str]:
 
 
 def text_at(element: etree._Element, *paths: str) -> str | None:
-    """Return the trimmed text of the first of `paths` (`A/B`, local names; `.` is the element itself) that has any."""
+    """Return the trimmed text of the first of `paths` (`A/B`, local names; `.` is the
+    element itself) that has any.
+    """
     for path in paths:
         found = element.text if path == "." else element.findtext(path)
         if found and (found := found.strip()):
@@ -134,7 +142,10 @@ def text_at(element: etree._Element, *paths: str) -> str | None:
 
 
 def texts(element: etree._Element) -> dict[str, str]:
-    """Return trimmed texts of the children that have any, by name; the first of a name counts. Faster than many `text_at`."""
+    """Return trimmed texts of the children that have any, by name; the first of a name counts.
+
+    Faster than many `text_at`.
+    """
     found: dict[str, str] = {}
     for child in element:
         text = child.text
@@ -144,7 +155,9 @@ def texts(element: etree._Element) -> dict[str, str]:
 
 
 def body_of(document: Document) -> etree._Element | None:
-    """Return the first element inside a SOAP body, or the root of a document without envelope; None for an empty body."""
+    """Return the first element inside a SOAP body, or the root of a document without envelope;
+    None for an empty body.
+    """
     if document.root.tag != "Envelope":
         return document.root
     body = document.root.find("Body")

@@ -86,7 +86,9 @@ def is_region(country: str, code: str) -> bool:
 
 
 def region_code(country: str, region: str | None) -> str | None:
-    """Return the code of a region that is printed as such or by its name; None where it is not known."""
+    """Return the code of a region that is printed as such or by its name; None
+    where it is not known.
+    """
     if not region:
         return None
     code = region.upper().removeprefix(f"{country}-")

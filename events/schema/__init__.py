@@ -1,1 +1,3 @@
-"""The canonical event as JSON Schema: declared once, committed by version, and only ever growing."""
+"""The canonical event as JSON Schema: declared once, committed by version, and only ever
+growing.
+"""

@@ -26,7 +26,9 @@ HASH: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 
 
 class Presence(Enum):
-    """Presence of a field: `ALWAYS` with a value, as `NULLABLE` always but null where not known, or only `AT_TIMES`."""
+    """Presence of a field: `ALWAYS` with a value, as `NULLABLE` always but null where not
+    known, or only `AT_TIMES`.
+    """
 
     ALWAYS = "always"
     NULLABLE = "nullable"
@@ -53,7 +55,9 @@ def _words(words: type[StrEnum]) -> Schema:
 
 
 def _object(fields: Iterable[tuple[Field, Presence]]) -> dict[str, Any]:
-    """Build the schema of an object; unknown fields are allowed everywhere, as the next version may add one."""
+    """Build the schema of an object; unknown fields are allowed everywhere, as the
+    next version may add one.
+    """
     members = [(field, presence) for field, presence in fields if presence is not NEVER]
     return {
         "type": "object",

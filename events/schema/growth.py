@@ -64,7 +64,9 @@ def breaks(old: Schema, new: Schema) -> list[str]:
 
 
 def shapes(schema: Schema) -> dict[str, Shape]:
-    """Return the shape of every definition (`printed`), field (`printed/location/city`) and member of a list (`logged/raw/further/*`)."""
+    """Return the shape of every definition (`printed`), field (`printed/location/city`) and member
+    of a list (`logged/raw/further/*`).
+    """
     return {
         place: shape
         for name, definition in schema.get("$defs", {}).items()

@@ -1,4 +1,6 @@
-"""A worker in Python on the claim protocol (docs/claim-protocol.md): reads plain scans of our format, declines the rest."""
+"""A worker in Python on the claim protocol (docs/claim-protocol.md): reads plain scans of our
+format, declines the rest.
+"""
 
 import asyncio
 import base64
@@ -48,7 +50,9 @@ def unseal(key: bytes, sealed: bytes, context: bytes) -> bytes:
 
 
 def read(body: bytes) -> bytes:
-    """Return the hand-over document; raise ValueError unless the Python normalizer surely reads the same."""
+    """Return the hand-over document; raise ValueError unless the Python normalizer
+    surely reads the same.
+    """
     text = body.decode("ascii")
     event = json.loads(text)
     # an exact round trip excludes repeated keys and other spellings of a number

@@ -90,7 +90,9 @@ class AppendBatch:
     stamp: BatchStamp = NO_STAMP
     """The time read under the locks, the id of the batch, the epoch of the log."""
     dropped: set[int] = field(default_factory=set)
-    """The places of messages that have no part in it: leased to another worker by now, or postponed."""
+    """The places of messages that have no part in it: leased to another worker by now, or
+    postponed.
+    """
     postponed: list[Read] = field(default_factory=list)
     """Messages of locked shipments, to be given back without counting an attempt."""
     # decide

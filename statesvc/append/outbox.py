@@ -68,7 +68,9 @@ class OutboxChange:
     """Time at which the message that caused it was acknowledged; None: no message did."""
     traceparent: str | None = None
     observed: str | None = None
-    """Observation as its body states it, in JSON; `leaf_hash` is that of its entry, `sequence` negative."""
+    """Observation as its body states it, in JSON; `leaf_hash` is that of its entry, `sequence`
+    negative.
+    """
 
     @classmethod
     def of(cls, change: Change, traceparents: Mapping[UUID, str]) -> Self:
@@ -115,7 +117,8 @@ class SubscribedTo(NamedTuple):
         return SourceFilter(self.carriers, self.shipments)
 
 
-def _subscribed_to(subscription_id: UUID, *row: Any) -> SubscribedTo:  # noqa: ANN401 - as the database has them
+# as the database has them
+def _subscribed_to(subscription_id: UUID, *row: Any) -> SubscribedTo:  # noqa: ANN401
     *filters, parcels = row
     carriers, statuses, types, shipments = (
         None if words is None else frozenset(words) for words in filters
@@ -180,7 +183,9 @@ NO_PARCELS: Final[Mapping[UUID, ParcelChanges]] = MappingProxyType({})
 async def read_subscribed(
     connection: Sender, proposals: Iterable[Proposal]
 ) -> Pending[list[SubscribedTo]]:
-    """Read the live subscriptions that may match changes of these shipments; paused ones too, because they collect."""
+    """Read the live subscriptions that may match changes of these shipments; paused ones
+    too, because they collect.
+    """
     numbers = {(proposal.event.carrier_id, proposal.number) for proposal in proposals}
     return await read_subscribed_to(connection, numbers)
 
@@ -207,7 +212,10 @@ def fan_out(
     subscribed: Sequence[SubscribedTo],
     parcels: Mapping[UUID, ParcelChanges] = NO_PARCELS,
 ) -> list[tuple[OutboxChange, list[UUID]]]:
-    """Return each change that any subscription matches, with the subscriptions, sorted. `parcels`: `of_parcels`."""
+    """Return each change that any subscription matches, with the subscriptions, sorted.
+
+    `parcels`: `of_parcels`.
+    """
 
     def is_notified(each: SubscribedTo, change: OutboxChange) -> bool:
         if not each.matches(change):

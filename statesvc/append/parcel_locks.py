@@ -1,4 +1,6 @@
-"""The parcels of a batch that several shipments are: locked with them, and read where they change."""
+"""The parcels of a batch that several shipments are: locked with them, and read where they
+change.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
@@ -24,7 +26,9 @@ def note_parcels(
     heads: Mapping[UUID, StreamHead],
     absent: Mapping[UUID, Sequence[UUID]],
 ) -> None:
-    """Note the parcel of each shipment, and which of them are locked: those with a stream (`heads`) and those without."""
+    """Note the parcel of each shipment, and which of them are locked: those with a stream
+    (`heads`) and those without.
+    """
     for each, head in batch.heads.items():
         parcel_id = head.parcel_id or printed.get(each)
         if parcel_id is not None:

@@ -54,7 +54,10 @@ def _proposal(event: Event, read: Read, place: int, keyring: Keyring) -> Proposa
 
 
 def _parcel(event: Event) -> UUID | None:
-    """Return the parcel's id: that of its carrier's shipment without discriminator. An aggregator names that carrier."""
+    """Return the parcel's id: that of its carrier's shipment without discriminator.
+
+    An aggregator names that carrier.
+    """
     carrier_id = event.parcel_carrier_id or event.carrier_id
     if carrier_id == event.carrier_id and not event.discriminator:
         return None

@@ -1,4 +1,6 @@
-"""Dead letters of messages that were applied nevertheless: unknown codes, and members that are not events."""
+"""Dead letters of messages that were applied nevertheless: unknown codes, and
+members that are not events.
+"""
 
 from collections.abc import Iterable, Sequence
 

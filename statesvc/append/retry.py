@@ -30,7 +30,9 @@ REDELIVERY_FIRST_SECONDS: Final = 5.0
 REDELIVERY_MAX_SECONDS: Final = 300.0
 REDELIVERY_JITTER: Final = 0.25
 RETRIES_MAX: Final = 20
-"""Times that a message is given back for a transient failure, over more than an hour, before an operator must decide."""
+"""Times that a message is given back for a transient failure, over more than an hour, before
+an operator must decide.
+"""
 _BACKOFF_FIRST_SECONDS: Final = 0.1
 _BACKOFF_MAX_SECONDS: Final = 2.0
 
@@ -61,8 +63,10 @@ FAULTS: Final[Mapping[Failure, Fault]] = MappingProxyType(
         Failure.UNAVAILABLE: Fault.TRANSIENT,  # connection lost, server full, out of disk or memory
         Failure.TRANSIENT: Fault.TRANSIENT,  # serialisation, deadlock, statement timeout
         Failure.FORBIDDEN: Fault.TRANSIENT,  # an installation that its operator repairs
-        Failure.DEFECT: Fault.TRANSIENT,  # a schema of another release: every message would fail alike
-        Failure.NO_PARTITION: Fault.TRANSIENT,  # a clock, or partitions, that an operator sets right
+        # a schema of another release: every message would fail alike
+        Failure.DEFECT: Fault.TRANSIENT,
+        # a clock, or partitions, that an operator sets right
+        Failure.NO_PARTITION: Fault.TRANSIENT,
         Failure.DUPLICATE: Fault.TRANSIENT,  # another process was faster; the next try sees it
         Failure.IMMUTABLE: Fault.TRANSIENT,
         Failure.NOT_ARCHIVED: Fault.TRANSIENT,
@@ -70,13 +74,20 @@ FAULTS: Final[Mapping[Failure, Fault]] = MappingProxyType(
         Failure.REFUSED_DATA: Fault.PERMANENT,  # this row can't be stored, today or tomorrow
     }
 )
-"""Meaning of the database's failures for the messages. The state of the database is never a message's fault."""
+"""Meaning of the database's failures for the messages.
+
+The state of the database is never a message's fault.
+"""
 
 
 def classify(error: BaseException) -> Fault:
-    """Classify a failure: permanent where the database refuses the data, or where a message led to a defect of ours. It would fail again.
+    """Classify a failure: permanent where the database refuses the data, or where a message
+    led to a defect of ours.
 
-    Transient: the state of the database, of the archive, or of this process (memory), where any message would fail.
+    It would fail again.
+
+    Transient: the state of the database, of the archive, or of this process (memory), where
+    any message would fail.
     """
     match error:
         case LockNotAvailable():
@@ -92,16 +103,21 @@ def classify(error: BaseException) -> Fault:
 
 
 def transaction_backoff_seconds(attempt: int) -> float:
-    """Pause before the same transaction is tried again under its lease; `attempt` from 0, full jitter."""
+    """Pause before the same transaction is tried again under its lease; `attempt` from 0, full
+    jitter.
+    """
     return random.uniform(  # noqa: S311 - jitter
         0.0, min(_BACKOFF_MAX_SECONDS, _BACKOFF_FIRST_SECONDS * 2 ** min(attempt, 10))
     )
 
 
 def redelivery_backoff_seconds(retries: int) -> float:
-    """Pause before a message is available again after its lease was given up; `retries` from 0, 5 s .. 300 s, +-25 %."""
+    """Pause before a message is available again after its lease was given up; `retries` from
+    0, 5 s .. 300 s, +-25 %.
+    """
     pause: float = min(REDELIVERY_MAX_SECONDS, REDELIVERY_FIRST_SECONDS * 2 ** min(retries, 10))
-    return pause * random.uniform(1 - REDELIVERY_JITTER, 1 + REDELIVERY_JITTER)  # noqa: S311 - jitter
+    # jitter
+    return pause * random.uniform(1 - REDELIVERY_JITTER, 1 + REDELIVERY_JITTER)  # noqa: S311
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +152,8 @@ class RetryPolicy:
             case ArchivedHistoryError() if self.archive is not None:
                 await self.archive.restore_shipments(connection, error.shipments)
             case LockedShipmentsError():
-                # not inside the append: a wait there for one shipment would hold the others of the message
+                # not inside the append: a wait there for one shipment would hold
+                # the others of the message
                 try:
                     await wait_for_streams(
                         connection,

@@ -1,4 +1,6 @@
-"""Settlements: the shipments that a message names, and its body's key under the keys of all of them. Pure."""
+"""Settlements: the shipments that a message names, and its body's key under the
+keys of all of them. Pure.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -58,7 +60,9 @@ def settlements_of(
 def _settlement(
     read: Read, shipments: list[UUID], keys: Mapping[UUID, SealingKey | None]
 ) -> Settlement:
-    """Wrap the body's key once for all shipments that the message names: erasing any one makes the body unreadable."""
+    """Wrap the body's key once for all shipments that the message names: erasing any one
+    makes the body unreadable.
+    """
     sealed: bytes | None = read.sealed_key if read.keeps_body else None
     if shipments and read.keeps_body:
         sealed = wrap_body_key(read.body_key, shipments, message_id=read.message_id, keys=keys)

@@ -139,7 +139,9 @@ def require_whole(
 
 
 async def raise_dead_letters(batch: AppendBatch) -> None:
-    """Raise dead letters for unknown codes, also those read by their category, and for members of a message that are not events."""
+    """Raise dead letters for unknown codes, also those read by their category, and for members of a
+    message that are not events.
+    """
     unknown = [row.proposal for row in batch.events if _code_is_unknown(row.proposal.event)]
     await raise_codes(batch.connection, unknown, worker=batch.worker)
     await raise_rejections(batch.connection, batch.reads.values(), worker=batch.worker)
@@ -157,7 +159,9 @@ def tried_on(batch: AppendBatch) -> list[tuple[str, Settlement]]:
 
 
 def shipments_named(batch: AppendBatch) -> list[tuple[int, UUID]]:
-    """Return the shipments that each message (by index) names: with an event, without one, or in a conflict."""
+    """Return the shipments that each message (by index) names: with an event, without
+    one, or in a conflict.
+    """
     return [*batch.named] + [
         (conflict.proposal.message, conflict.holder) for conflict in batch.decision.conflicts
     ]

@@ -1,4 +1,6 @@
-"""Everything that a batch adds to the log, in its order, with the states and notifications that follow from it."""
+"""Everything that a batch adds to the log, in its order, with the states and
+notifications that follow from it.
+"""
 
 from events.entry.kinds import Leaf, leaf, transition_document
 from projections.project import Change
@@ -55,7 +57,9 @@ async def write_streams(batch: AppendBatch) -> None:
 
 
 async def write_entries(batch: AppendBatch) -> None:
-    """Write the entries (events, conflicts, transitions, fan-outs), their batch row, and the states."""
+    """Write the entries (events, conflicts, transitions, fan-outs), their batch row, and the
+    states.
+    """
     if batch.decision.aliases:
         await insert_aliases(batch.connection, batch.decision.aliases)
     leaf_hashes = await write_statements(batch)

@@ -35,7 +35,8 @@ class BulkPool:
     `begin`: run first in each process.
     """
 
-    def __init__(self, processes: int, begin: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401 - those of `begin`
+    # those of `begin`
+    def __init__(self, processes: int, begin: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401
         # spawned, because the caller may have threads and connections that a fork would share
         context = multiprocessing.get_context("spawn")
         self._theirs, self._end = context.Pipe(duplex=False)
@@ -61,7 +62,8 @@ class BulkPool:
         self.abandon()
         self._theirs.close()
 
-    def submit(self, work: Callable[..., T], *arguments: Any) -> Future[T]:  # noqa: ANN401 - those of `work`
+    # those of `work`
+    def submit(self, work: Callable[..., T], *arguments: Any) -> Future[T]:  # noqa: ANN401
         """Run `work` in one of the processes. It fails with the error that `begin` raised there."""
         return self._executor.submit(_work, work, *arguments)
 
@@ -73,7 +75,8 @@ class BulkPool:
         self._end.close()
 
 
-def _begin(end: Connection, begin: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401 - those of `begin`
+# those of `begin`
+def _begin(end: Connection, begin: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401
     # not in a process that leads a session already
     with suppress(PermissionError):
         own_session(niceness=NICENESS)

@@ -56,7 +56,8 @@ class BusyPriority:
             self._apply(self._niceness if is_back else 0)
 
     def _apply(self, niceness: int) -> None:
-        # where the kernel groups by session, niceness counts within the session alone, and the session has one that anyone may take back
+        # where the kernel groups by session, niceness counts within the session alone, and the
+        # session has one that anyone may take back
         with suppress(OSError):
             if _SESSION.exists():
                 _SESSION.write_text(str(niceness))

@@ -1,4 +1,6 @@
-"""Deaths of the children of `up`: the supervisor, which has no database, writes them into a file; living children read it."""
+"""Deaths of the children of `up`: the supervisor, which has no database, writes them into a file;
+living children read it.
+"""
 
 import json
 import signal

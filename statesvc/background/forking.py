@@ -1,4 +1,6 @@
-"""A copy of a process that may have threads: they are not in the copy, which therefore waits for none of them."""
+"""A copy of a process that may have threads: they are not in the copy, which therefore
+waits for none of them.
+"""
 
 import gc
 import os
@@ -21,7 +23,8 @@ def fork_alone() -> int:
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
-            # what is open belongs to objects of the loop: no collection may close it under a number that is used again
+            # what is open belongs to objects of the loop: no collection may close it under a
+            # number that is used again
             gc.freeze()
             signal.set_wakeup_fd(-1)
             for number in _OF_A_LOOP:

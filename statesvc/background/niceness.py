@@ -12,9 +12,11 @@ _PAUSE_SECONDS: Final = 0.1
 
 
 def own_session(*, niceness: int) -> None:
-    """Make the process the leader of a session, out of reach of its terminal, with this niceness next to all other processes.
+    """Make the process the leader of a session, out of reach of its terminal, with this niceness
+    next to all other processes.
 
-    Blocks, for at most two seconds. Raises PermissionError where it leads a session or process group already.
+    Blocks, for at most two seconds. Raises PermissionError where it leads a session or
+    process group already.
     """
     os.setsid()
     os.nice(niceness)
@@ -42,7 +44,10 @@ def lower_priority(*, niceness: int) -> None:
 
 
 def make_nicer(pid: int, *, niceness: int) -> bool:
-    """Make another process, leader of a session of its own, nicer. False where it is not ours to touch."""
+    """Make another process, leader of a session of its own, nicer.
+
+    False where it is not ours to touch.
+    """
     try:
         os.setpriority(os.PRIO_PROCESS, pid, max(niceness, os.getpriority(os.PRIO_PROCESS, pid)))
     except OSError:

@@ -23,7 +23,9 @@ log = structlog.get_logger()
 
 
 class Periodic:
-    """`work` may answer for how many seconds to pause instead of `every_seconds`. `jitter`: so that processes do not work in step.
+    """`work` may answer for how many seconds to pause instead of `every_seconds`.
+
+    `jitter`: so that processes do not work in step.
 
     `run` and `stop`, or `start` and `close`: each idempotent, and safe in any order.
     """
@@ -57,7 +59,8 @@ class Periodic:
         while not await self._paused(pause):
             try:
                 answer = await self._work()
-            except Exception as error:  # noqa: BLE001 - a job that ends unnoticed is worse than one that fails again
+            # a job that ends unnoticed is worse than one that fails again
+            except Exception as error:  # noqa: BLE001
                 pause = self._retry(error)
             else:
                 self._failures = 0
@@ -83,7 +86,8 @@ class Periodic:
         """Pause; return whether it was stopped."""
         return await set_within(
             self.stopping,
-            seconds * random.uniform(1 - self._jitter, 1 + self._jitter),  # noqa: S311 - guards nothing
+            # guards nothing
+            seconds * random.uniform(1 - self._jitter, 1 + self._jitter),  # noqa: S311
         )
 
     def _retry(self, error: Exception) -> float:

@@ -50,7 +50,10 @@ class PoolFullError(RuntimeError):
 
 
 class ProcessPool:
-    """`command` starts a process that calls `serve_tasks`. Safe to close twice, and before the first call."""
+    """`command` starts a process that calls `serve_tasks`.
+
+    Safe to close twice, and before the first call.
+    """
 
     def __init__(
         self,
@@ -75,7 +78,8 @@ class ProcessPool:
         """Processes that work on a call."""
         return len(self._busy)
 
-    async def call(self, task: str, argument: object) -> Any:  # noqa: ANN401 - what the task answers
+    # what the task answers
+    async def call(self, task: str, argument: object) -> Any:  # noqa: ANN401
         """Return the task's answer, or raise its error. Raises PoolFullError, ProcessDiedError."""
         if self.waiting >= self._waiting_max:
             raise PoolFullError(f"{self.waiting} calls wait already")
@@ -96,7 +100,8 @@ class ProcessPool:
             await child.started()
             raised, answer = await child.ask(task, argument)
         except BaseException as error:
-            # whoever stops waiting does not want the rest; one that is still starting has nothing of the call
+            # whoever stops waiting does not want the rest; one that is still starting
+            # has nothing of the call
             (self._keep if child.is_starting else self._end)(child)
             if isinstance(error, ProcessDiedError):
                 log.exception("computing_process_died", task=task, pid=child.pid)
@@ -207,7 +212,8 @@ class _ChildTask:
             self._requests.write(_SIZE.pack(len(frame)) + frame)
             await self._requests.drain()
             (size,) = _SIZE.unpack(await self._answers.readexactly(_SIZE.size))
-            answer: tuple[bool, Any] = pickle.loads(await self._answers.readexactly(size))  # noqa: S301 - our own child
+            # our own child
+            answer: tuple[bool, Any] = pickle.loads(await self._answers.readexactly(size))  # noqa: S301
         except (asyncio.IncompleteReadError, ConnectionError):
             raise ProcessDiedError("the process that computed this ended") from None
         return answer

@@ -8,7 +8,9 @@ _AGAIN_SECONDS: Final = 0.1
 
 
 async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
-    """Wait until the event is set or so much time has passed (None: without limit); return whether it is set."""
+    """Wait until the event is set or so much time has passed (None: without limit);
+    return whether it is set.
+    """
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -1,7 +1,8 @@
 """The key of one body, wrapped and unwrapped. Pure.
 
-Before its verdict a body's key is wrapped under the inbox key, afterwards once under a key that is derived from those of all shipments
-that the message names: if any of them is erased, the body cannot be opened, here or in the archive.
+Before its verdict a body's key is wrapped under the inbox key, afterwards once under a key that is
+derived from those of all shipments that the message names: if any of them is erased, the body
+cannot be opened, here or in the archive.
 """
 
 from collections.abc import Mapping, Sequence

@@ -35,13 +35,18 @@ class BodyLocation(StrEnum):
 
 
 class ArchiveUnavailableError(RuntimeError):
-    """Bodies are in an archive that this process cannot read: no folder is set, or the file is missing or altered."""
+    """Bodies are in an archive that this process cannot read: no folder is set, or the file
+    is missing or altered.
+    """
 
 
 async def find_bodies(
     connection: AsyncConnection[Any], folder: ArchivePath | None, wanted: Sequence[Wanted]
 ) -> dict[UUID, BodyRecord]:
-    """Return the bodies as they are stored; without those that expired or were left out as erased. Raises `ArchiveUnavailableError`."""
+    """Return the bodies as they are stored; without those that expired or were left out as erased.
+
+    Raises `ArchiveUnavailableError`.
+    """
     cursor = connection.cursor(binary=True, row_factory=class_row(BodyRecord))
     found = {
         body.message_id: body

@@ -28,7 +28,10 @@ _ATTRIBUTE: Final = re.compile(r"""([\w:.-]+)\s*=\s*("[^"]*"?|'[^']*'?)""")
 
 @dataclass(frozen=True, slots=True)
 class MaskedBody:
-    """`characters`: of the whole body. `is_cut_off`: something that was opened is not closed where it ends."""
+    """`characters`: of the whole body.
+
+    `is_cut_off`: something that was opened is not closed where it ends.
+    """
 
     text: str
     characters: int

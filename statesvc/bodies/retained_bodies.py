@@ -1,4 +1,6 @@
-"""Bodies that are retained beyond their partition or archive: their message still waits, or is under a legal hold."""
+"""Bodies that are retained beyond their partition or archive: their message still waits, or
+is under a legal hold.
+"""
 
 from collections.abc import Sequence
 from datetime import date
@@ -19,7 +21,9 @@ _PRUNED_AT_ONCE: Final = 1000
 async def retain_hot(
     connection: AsyncConnection[Any], day: date, message_ids: Sequence[UUID]
 ) -> None:
-    """Copy bodies of a day that is still in the database; those that are retained already stay as they are."""
+    """Copy bodies of a day that is still in the database; those that are retained
+    already stay as they are.
+    """
     if message_ids:
         await connection.execute(
             _SQL["retain_hot"], {**bounds(day), "message_ids": uuids(message_ids)}

@@ -1,4 +1,6 @@
-"""A message as it is stored: its body sealed under a fresh key, which is wrapped under the inbox key."""
+"""A message as it is stored: its body sealed under a fresh key, which is wrapped under the inbox
+key.
+"""
 
 import secrets
 import time

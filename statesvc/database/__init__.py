@@ -1,1 +1,3 @@
-"""Getting to the database: the embedded server, migrations, connections, and what its errors mean."""
+"""Getting to the database: the embedded server, migrations, connections, and what its errors
+mean.
+"""

@@ -1,4 +1,6 @@
-"""Removing a table that others still use: the lock is requested briefly and repeatedly, so that no transaction waits behind it for long."""
+"""Removing a table that others still use: the lock is requested briefly and repeatedly, so that no
+transaction waits behind it for long.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

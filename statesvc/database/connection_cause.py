@@ -74,11 +74,16 @@ _CAUSES_BY_TEXT: Final = tuple(
         ),
     )
 )
-"""libpq gives no code for a login that failed. Its own words and the server's are looked for, of several servers those that help most."""
+"""libpq gives no code for a login that failed.
+
+Its own words and the server's are looked for, of several servers those that help most.
+"""
 
 
 def connection_cause(error: BaseException) -> ConnectionCause | None:
-    """Return why there is no connection, or no more; None where the error is about something else, or in words that are not known."""
+    """Return why there is no connection, or no more; None where the error is about something else,
+    or in words that are not known.
+    """
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or isinstance(
         error, PoolTimeout
     ):

@@ -1,4 +1,5 @@
-"""Faults of a database that was copied row by row, by logical replication or a data load: no error reports them until data is lost.
+"""Faults of a database that was copied row by row, by logical replication or a data load: no error
+reports them until data is lost.
 
 Sequences are behind their columns, and triggers do not fire.
 """

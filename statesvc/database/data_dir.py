@@ -1,4 +1,6 @@
-"""The folder that holds the embedded server, its lock and its passwords; everything in it is for its owner's eyes."""
+"""The folder that holds the embedded server, its lock and its passwords; everything in it
+is for its owner's eyes.
+"""
 
 import fcntl
 import hashlib
@@ -27,7 +29,9 @@ ROLES: Final = {
 }
 SERVER_FOLDER: Final = "postgres"
 _UNUSABLE: Final = ',"\\$`\r\n'
-"""PostgreSQL splits its setting of sockets at a comma, and pg_ctl hands the path to a shell, in double quotes."""
+"""PostgreSQL splits its setting of sockets at a comma, and pg_ctl hands the path to a
+shell, in double quotes.
+"""
 _LOCK: Final = "lock"
 _PASSWORDS: Final = "postgres-passwords.json"
 _SOCKET_PATH_BYTES_MAX: Final = 100
@@ -36,7 +40,10 @@ _SOCKET_NAME: Final = ".s.PGSQL.65535"
 
 
 def require_usable_folder(data_dir: Path, *, writable: bool = False) -> None:
-    """Check the folder of the embedded server, there or yet to be made. Raises UnusableFolderError."""
+    """Check the folder of the embedded server, there or yet to be made.
+
+    Raises UnusableFolderError.
+    """
     path = Path(os.path.abspath(data_dir))  # noqa: PTH100 - `resolve` would follow links
     text = str(path)
     try:
@@ -62,7 +69,10 @@ def require_usable_folder(data_dir: Path, *, writable: bool = False) -> None:
 
 
 def take_lock(data_dir: Path) -> int:
-    """Lock the data for this process: return a descriptor that holds it until it is closed. Raises `DataInUseError`."""
+    """Lock the data for this process: return a descriptor that holds it until it is closed.
+
+    Raises `DataInUseError`.
+    """
     descriptor = os.open(data_dir / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -103,7 +113,9 @@ def _keep_passwords(data_dir: Path, known: Mapping[str, str]) -> dict[str, str]:
 
 
 def socket_dir(folder: Path, user: ServerUser) -> Path:
-    """Return the data folder itself; where its path is too long for a socket, a private folder under the system's temporary one."""
+    """Return the data folder itself; where its path is too long for a socket, a private folder
+    under the system's temporary one.
+    """
     if _fits(folder):
         return folder
     short = _short_dir(folder)
@@ -154,7 +166,8 @@ def sync(path: Path) -> None:
 
 def _short_dir(folder: Path) -> Path | None:
     name = "statesvc-" + hashlib.sha256(bytes(folder)).hexdigest()[:12]
-    places = (Path(tempfile.gettempdir()) / name, Path("/tmp") / name)  # noqa: S108 - its owner is checked
+    # its owner is checked
+    places = (Path(tempfile.gettempdir()) / name, Path("/tmp") / name)  # noqa: S108
     return next((place for place in places if _fits(place)), None)
 
 

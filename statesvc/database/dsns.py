@@ -15,7 +15,8 @@ from statesvc.settings.service_settings import DatabaseSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dsns:
-    """`service` for daily work, `owner` for migrations, `listen` past any pooler, `auditor` for `verify`.
+    """`service` for daily work, `owner` for migrations, `listen` past any pooler,
+    `auditor` for `verify`.
 
     `superuser` is known of an embedded server only.
     """
@@ -33,9 +34,13 @@ class Dsns:
 
     @classmethod
     def from_settings(cls, settings: DatabaseSettings) -> Self | None:
-        """Return the addresses of DATABASE_URL; None when it is not set: then the embedded server's hold. Raises SettingError.
+        """Return the addresses of DATABASE_URL; None when it is not set: then the
+        embedded server's hold.
 
-        From then on this process asks the setting's command for the passwords that stand in none of them.
+        Raises SettingError.
+
+        From then on this process asks the setting's command for the passwords that
+        stand in none of them.
         """
         choose_password_command(settings.database_password_command)
         if settings.database_url is None:
@@ -67,7 +72,10 @@ def _well_formed(variable: str, url: SecretStr) -> str:
 
 
 def database_name(settings: DatabaseSettings) -> str:
-    """Return which database a command speaks of, for people: host and database, or the data folder. Never a password."""
+    """Return which database a command speaks of, for people: host and database, or the data folder.
+
+    Never a password.
+    """
     if settings.database_url is None:
         return str(settings.data_dir.absolute())
     given = conninfo_to_dict(settings.database_url.get_secret_value())

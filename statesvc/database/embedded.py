@@ -80,13 +80,19 @@ class EmbeddedServer:
 
     @classmethod
     def from_settings(cls, settings: DatabaseSettings) -> Self:
-        """Return the server that the settings describe. Raises EmbeddedServerError where it has no programs."""
+        """Return the server that the settings describe.
+
+        Raises EmbeddedServerError where it has no programs.
+        """
         return cls(
             settings.data_dir, binaries=settings.postgres_bin, tcp_port=settings.embedded_port
         )
 
     def start(self) -> Dsns:
-        """Make the server if it is new, start it, and return its addresses. Raises `DataInUseError` while another process has it."""
+        """Make the server if it is new, start it, and return its addresses.
+
+        Raises `DataInUseError` while another process has it.
+        """
         require_usable_folder(self._data_dir, writable=True)
         made = not self._data_dir.exists()
         self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -141,7 +147,9 @@ class EmbeddedServer:
             self._lock = None
 
     def _may_stop(self) -> bool:
-        """Return whether this process may stop it: it holds the lock, or takes that of a process that died."""
+        """Return whether this process may stop it: it holds the lock, or takes that
+        of a process that died.
+        """
         if self._lock is None and self._folder.exists():
             try:
                 self._lock = take_lock(self._data_dir)
@@ -208,7 +216,8 @@ class EmbeddedServer:
 
     def _end(self, user: ServerUser) -> None:
         if running_pid(self._folder) is None:
-            # after a crash the recorded number may be another process's by now, which would keep the server from starting
+            # after a crash the recorded number may be another process's by now, which would keep
+            # the server from starting
             pid = recorded_pid(self._folder)
             if pid is not None and _exists(pid):
                 (self._folder / PID_FILE).unlink(missing_ok=True)
@@ -219,7 +228,9 @@ class EmbeddedServer:
             self._control(user, "stop", "-m", "immediate", "-t", str(_STOP_SECONDS))
 
     def _start(self, user: ServerUser, *, patience_seconds: float) -> None:
-        """Start the server; the processes of one that was killed need some time to notice, and until then PostgreSQL refuses to start."""
+        """Start the server; the processes of one that was killed need some time to notice, and
+        until then PostgreSQL refuses to start.
+        """
         deadline = time.monotonic() + patience_seconds
         while True:
             try:
@@ -239,7 +250,9 @@ class EmbeddedServer:
         return ("-o", "-c hot_standby=off") if (self._folder / _RECOVERY_SIGNAL).exists() else ()
 
     def _listening(self) -> Listening | None:
-        """Return where it listens, for which `pg_ctl` does not wait: when recovery from an archive is over."""
+        """Return where it listens, for which `pg_ctl` does not wait: when recovery
+        from an archive is over.
+        """
         deadline = time.monotonic() + _START_SECONDS
         while (
             (place := listening_at(self._folder)) is None

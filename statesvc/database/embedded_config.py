@@ -1,4 +1,5 @@
-"""Configuration of the embedded server: durable, for a small machine, and silent about the values in statements.
+"""Configuration of the embedded server: durable, for a small machine, and silent about
+the values in statements.
 
 Written to `statesvc.conf` in the data folder at every start; `postgresql.conf` includes it.
 """
@@ -27,13 +28,17 @@ _SIZE: Final = MappingProxyType(
         "work_mem": "8MB",
         "maintenance_work_mem": "128MB",
         "wal_buffers": "16MB",
-        # a webhook's commit waits for whatever of the log is not written yet: of a worker's batch that were megabytes at 200ms
+        # a webhook's commit waits for whatever of the log is not written yet: of a worker's batch
+        # that were megabytes at 200ms
         "wal_writer_delay": "10ms",
-        # all commits wait up to 60 ms while a new file of the log is made: those that there are are used again
+        # all commits wait up to 60 ms while a new file of the log is made: those that
+        # there are are used again
         "min_wal_size": f"{WAL_MIB_MIN}MB",
-        # after each checkpoint every page goes into the log whole when it is first changed: on a large database most of what is written
+        # after each checkpoint every page goes into the log whole when it is first changed: on a
+        # large database most of what is written
         "checkpoint_timeout": "30min",
-        # a reader of one shipment locks the partitions of its time and their indexes; PostgreSQL 19 has room for half as many as 18
+        # a reader of one shipment locks the partitions of its time and their indexes; PostgreSQL 19
+        # has room for half as many as 18
         "max_locks_per_transaction": "512",
         "random_page_cost": "1.1",
         "autovacuum_naptime": "10s",
@@ -42,7 +47,8 @@ _SIZE: Final = MappingProxyType(
         "timezone": "UTC",
     }
 )
-# An error's DETAIL quotes row values and its STATEMENT may hold them: neither is logged, for they can be personal data.
+# An error's DETAIL quotes row values and its STATEMENT may hold them: neither is logged, for
+# they can be personal data.
 _LOG: Final = MappingProxyType(
     {
         "logging_collector": "on",
@@ -81,7 +87,9 @@ def _buffers_mib() -> int:
 
 
 def _wal_mib(folder: Path) -> int:
-    """Return a sixteenth of the disk: the more of the log lies between two checkpoints, the fewer whole pages are written into it."""
+    """Return a sixteenth of the disk: the more of the log lies between two checkpoints, the fewer
+    whole pages are written into it.
+    """
     return max(
         WAL_MIB_MIN, min(_WAL_MIB_MAX, shutil.disk_usage(folder).total // _WAL_SHARE // 1024**2)
     )

@@ -1,4 +1,6 @@
-"""Loading the keyring: the digest key and the inbox key are made once, under the master key, by the first process."""
+"""Loading the keyring: the digest key and the inbox key are made once, under the master
+key, by the first process.
+"""
 
 import base64
 import binascii

@@ -1,4 +1,6 @@
-"""The guard of the log's tables: event triggers that refuse unannounced changes of their definition. Only a superuser can make them."""
+"""The guard of the log's tables: event triggers that refuse unannounced changes of their
+definition. Only a superuser can make them.
+"""
 
 from importlib.resources import files
 from typing import Final
@@ -9,7 +11,10 @@ TRIGGERS: Final = ("statesvc_guard_command", "statesvc_guard_drop", "statesvc_gu
 
 
 def guard_script() -> str:
-    """Return the SQL that makes them; for `psql` as a superuser on the migrated database. May run again."""
+    """Return the SQL that makes them; for `psql` as a superuser on the migrated database.
+
+    May run again.
+    """
     return (files("statesvc.database") / "log_guard.sql").read_text("utf-8")
 
 

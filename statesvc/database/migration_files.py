@@ -55,7 +55,10 @@ class Migration:
 
 
 class ConcurrentIndex(NamedTuple):
-    """An index that is built while traffic goes on. It lives in its table's schema. `keys`: the rest of the statement."""
+    """An index that is built while traffic goes on.
+
+    It lives in its table's schema. `keys`: the rest of the statement.
+    """
 
     schema: str
     name: str
@@ -72,7 +75,10 @@ class Step:
 
     @classmethod
     def of(cls, statement: str, label: str) -> "Step":
-        """Parse a statement. Raises `MigrationError` for an index that could not be built again after a crash."""
+        """Parse a statement.
+
+        Raises `MigrationError` for an index that could not be built again after a crash.
+        """
         if _CONCURRENT_INDEX.search(statement) is None:
             return cls(statement, None)
         found = _REPEATABLE_INDEX.search(statement)

@@ -53,7 +53,9 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
-    """Labels of the files that were applied and of those that still wait; versions that a later release applied."""
+    """Labels of the files that were applied and of those that still wait; versions that a
+    later release applied.
+    """
 
     applied: tuple[str, ...]
     pending: tuple[str, ...]
@@ -175,7 +177,9 @@ async def _build_concurrently(
 
 
 async def _index_partitions(connection: AsyncConnection[Any], index: ConcurrentIndex) -> None:
-    """Declare on the parent alone, build on each partition, attach: PostgreSQL builds none on a partitioned table concurrently."""
+    """Declare on the parent alone, build on each partition, attach: PostgreSQL builds none on a
+    partitioned table concurrently.
+    """
     await connection.execute(
         f"CREATE INDEX IF NOT EXISTS {index.name} ON ONLY {index.schema}.{index.table} {index.keys}".encode()
     )

@@ -1,4 +1,6 @@
-"""Opens connections that are no pool's: of listeners, the sealer's lead, the owner and the commands."""
+"""Opens connections that are no pool's: of listeners, the sealer's lead, the owner and the
+commands.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final, LiteralString
@@ -26,7 +28,9 @@ _INSTEAD: Final = "statesvc runs on PostgreSQL 16 or later (docs/engines.md)"
 
 
 class UnsupportedServerError(RuntimeError):
-    """The server speaks PostgreSQL's protocol and lacks features of PostgreSQL that the service needs."""
+    """The server speaks PostgreSQL's protocol and lacks features of PostgreSQL that the service
+    needs.
+    """
 
 
 def _require_postgresql(status: Callable[[str], str | None]) -> None:
@@ -52,7 +56,8 @@ async def open_connection(
 ) -> ServiceConnection:
     """Open an autocommit connection that never prepares statements by itself.
 
-    `direct=False` behind a pooler in transaction mode; `writes=False` where a server that only reads will do. Raises UnsupportedServerError.
+    `direct=False` behind a pooler in transaction mode; `writes=False` where a server that only
+    reads will do. Raises UnsupportedServerError.
     """
     options = {
         "autocommit": True,
@@ -65,7 +70,8 @@ async def open_connection(
         connection = await PooledConnection.connect(dsn, cursor_factory=PooledCursor, **options)
     try:
         _require_postgresql(connection.info.parameter_status)
-        # the server has just answered; this one statement has a deadline, whatever the limits of the next are
+        # the server has just answered; this one statement has a deadline, whatever the
+        # limits of the next are
         connection.answer_seconds = limits.answer_seconds or float(CONNECT_TIMEOUT_SECONDS)
         if isinstance(connection, PooledConnection):
             await prepare_pooled_session(connection)

@@ -14,7 +14,10 @@ _SQL = queries("statesvc.database", "partitions")
 
 @dataclass(frozen=True, slots=True)
 class MissingPartition:
-    """A partition that is not attached. `is_there`: a table has its name. `held`: sealed entries were recorded in its time."""
+    """A partition that is not attached.
+
+    `is_there`: a table has its name. `held`: sealed entries were recorded in its time.
+    """
 
     table: str
     name: str

@@ -24,7 +24,10 @@ class PasswordCommandError(psycopg.OperationalError):
 
 
 class PasswordCommand:
-    """One program, for every address. `{host}`, `{port}`, `{user}` and `{dbname}` in its arguments are those of the address."""
+    """One program, for every address.
+
+    `{host}`, `{port}`, `{user}` and `{dbname}` in its arguments are those of the address.
+    """
 
     def __init__(self, command: str) -> None:
         self.command = command
@@ -102,7 +105,8 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
 
 def _printed(words: tuple[str, ...]) -> str:
     try:
-        ended: subprocess.CompletedProcess[Any] = subprocess.run(  # noqa: S603 - as the operator set it
+        # as the operator set it
+        ended: subprocess.CompletedProcess[Any] = subprocess.run(  # noqa: S603
             words,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -32,7 +32,9 @@ class Sender(Protocol):
 
 
 class Pending(Generic[T]):
-    """`await pending.rows()` waits for the answer; everything sent before it has then been answered too."""
+    """`await pending.rows()` waits for the answer; everything sent before it has
+    then been answered too.
+    """
 
     __slots__ = ("_answer", "_read")
 
@@ -51,7 +53,10 @@ async def send(
     parameters: Mapping[str, Any],
     read: Callable[[list[Any]], T],
 ) -> Pending[T]:
-    """Send a query; in a pipeline without waiting for it. Rows come in binary, which spares decoding bytea."""
+    """Send a query; in a pipeline without waiting for it.
+
+    Rows come in binary, which spares decoding bytea.
+    """
     return Pending(await connection.execute(query, parameters, binary=True), read)
 
 

@@ -142,7 +142,10 @@ class Pipeline:
         await self._send_and_wait(self._sync)
 
     async def rollback(self) -> None:
-        """End the transaction, whatever has failed in it. Not psycopg's: that would forget all that is prepared."""
+        """End the transaction, whatever has failed in it.
+
+        Not psycopg's: that would forget all that is prepared.
+        """
         self._before_first_answer = None
         await self.end()
         if self._pgconn.transaction_status != TransactionStatus.IDLE:
@@ -263,7 +266,9 @@ async def pipelined_transaction(connection: AsyncConnection[Any]) -> AsyncIterat
 
 @lru_cache(maxsize=512)
 def _numbered(query: LiteralString) -> _Numbered:
-    """Parse the placeholders of a query as psycopg does: `%(name)s`, `%(name)b`, and `%%` for a percent sign."""
+    """Parse the placeholders of a query as psycopg does: `%(name)s`, `%(name)b`, and
+    `%%` for a percent sign.
+    """
     found: dict[str, PyFormat] = {}
 
     def number(match: re.Match[str]) -> str:

@@ -48,7 +48,9 @@ class PoolLimits(SessionLimits):
     """Requests that may wait for a connection at a time; 0: any number."""
     connections_min: int = 2
     idle_seconds: float = 60.0
-    """Time after which the pool gives up one that was not needed meanwhile: where connections are few, somebody else waits for it."""
+    """Time after which the pool gives up one that was not needed meanwhile: where connections are
+    few, somebody else waits for it.
+    """
 
 
 class PoolBusyError(PoolTimeout):
@@ -81,7 +83,9 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
         return self.fault is not None and connection_cause(self.fault) is ConnectionCause.READ_ONLY
 
     def failed(self, error: psycopg.Error) -> None:
-        """Note that a connection did not open, and log it: at once, and now and then while it goes on."""
+        """Note that a connection did not open, and log it: at once, and now and
+        then while it goes on.
+        """
         self.fault = error
         cause, now = connection_cause(error), time.monotonic()
         if cause is not self._said[0] or now - self._said[1] >= _FAILURE_SECONDS:
@@ -89,7 +93,9 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
             _log.warning("connection_failed", pool=self.name, error=error)
 
     def served_within(self, seconds: float) -> bool:
-        """Return whether a connection came back in that time from someone whom the database answered."""
+        """Return whether a connection came back in that time from someone whom the database
+        answered.
+        """
         return time.monotonic() - self._served_at <= seconds
 
     async def getconn(
@@ -135,7 +141,10 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
         await super().putconn(conn)
 
     async def replace_all(self, conn: ServiceConnection) -> None:
-        """Replace this connection and whatever was open at the same time. Those in use follow when they come back."""
+        """Replace this connection and whatever was open at the same time.
+
+        Those in use follow when they come back.
+        """
         if conn.opened_at > self._replaced_at:
             _log.warning("connections_replaced", pool=self.name, error=conn.fault)
             self._replaced_at = time.monotonic()
@@ -153,7 +162,8 @@ def make_pool(
 ) -> Pool:
     """Make a pool that is not open yet: `await pool.open()`.
 
-    `name` shows in pg_stat_activity; `direct=False` behind a pooler in transaction mode; `writes=False` to read from a standby.
+    `name` shows in pg_stat_activity; `direct=False` behind a pooler in transaction mode;
+    `writes=False` to read from a standby.
     """
 
     async def configure(connection: AsyncConnection[Any]) -> None:
@@ -213,7 +223,9 @@ async def check_idle(connection: AsyncConnection[Any]) -> None:
 
 
 def connection_fault(pool: object) -> str | None:
-    """Return why this pool could not open a connection lately, without names and addresses; None: it could, or is no pool."""
+    """Return why this pool could not open a connection lately, without names and addresses; None:
+    it could, or is no pool.
+    """
     return (
         login_fault(pool.fault)
         if isinstance(pool, Pool) and isinstance(pool.fault, psycopg.OperationalError)

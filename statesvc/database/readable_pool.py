@@ -1,6 +1,7 @@
 """Connections that still read while the database takes no writes: for pages that say so.
 
-Whoever writes, or must not answer from a server that is behind, keeps to the pool itself, which leaves such a server.
+Whoever writes, or must not answer from a server that is behind, keeps to the pool itself,
+which leaves such a server.
 """
 
 from collections.abc import AsyncIterator

@@ -1,4 +1,6 @@
-"""Connections that are tried again at once: a server that takes another's place is away for less than the second that a pool waits."""
+"""Connections that are tried again at once: a server that takes another's place is away for less
+than the second that a pool waits.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +18,8 @@ class RetryingConnection(ServiceConnection):
     """Connection of a pool. `connect` takes psycopg's own arguments."""
 
     @classmethod
-    async def connect(cls, conninfo: str = "", **options: Any) -> Self:  # noqa: ANN401 - psycopg's, passed on
+    # psycopg's, passed on
+    async def connect(cls, conninfo: str = "", **options: Any) -> Self:  # noqa: ANN401
         """Connect; `failed` is called with the error of each try. Raises OperationalError."""
         failed: Callable[[psycopg.Error], None] | None = options.pop("failed", None)
         for pause in _AGAIN_SECONDS:

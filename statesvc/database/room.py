@@ -1,4 +1,6 @@
-"""Bound of the service's connections: the least that the role's own limit, the database's and the server's leave it."""
+"""Bound of the service's connections: the least that the role's own limit, the database's and
+the server's leave it.
+"""
 
 from dataclasses import dataclass
 from typing import Any

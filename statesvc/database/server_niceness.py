@@ -22,7 +22,10 @@ NICENESS: Final = 10
 
 
 def lower_priority(connection: BaseConnection[Any]) -> bool:
-    """Make the connection's server process nicer. False where it is elsewhere, or not ours to touch: then it is as fast as the others."""
+    """Make the connection's server process nicer.
+
+    False where it is elsewhere, or not ours to touch: then it is as fast as the others.
+    """
     pid = connection.info.backend_pid
     if not _is_child(pid, of=_listener(connection.fileno())):
         return False
@@ -30,7 +33,9 @@ def lower_priority(connection: BaseConnection[Any]) -> bool:
 
 
 def _listener(descriptor: int) -> int | None:
-    """Return the process that listens at the other end of a unix socket; None for a socket of another kind."""
+    """Return the process that listens at the other end of a unix socket; None for a
+    socket of another kind.
+    """
     with suppress(OSError, AttributeError), socket.socket(fileno=os.dup(descriptor)) as peer:
         if peer.family == socket.AF_UNIX:
             pid, _, _ = _CREDENTIALS.unpack(

@@ -39,7 +39,11 @@ class ServerUser:
         environment: Mapping[str, str] | None = None,
         stdin: str = "",
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program to its end. Its output goes through a file: the daemon that `pg_ctl` leaves behind would hold a pipe open."""
+        """Run a program to its end.
+
+        Its output goes through a file: the daemon that `pg_ctl` leaves behind would hold a pipe
+        open.
+        """
         with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as given:
             given.write(stdin)
             given.seek(0)
@@ -67,7 +71,8 @@ class ServerUser:
     def _prefix(self) -> list[str]:
         if self.capability is None:
             return []
-        # the secure bit makes access(2), with which PostgreSQL looks for its programs, count the capability
+        # the secure bit makes access(2), with which PostgreSQL looks for its
+        # programs, count the capability
         return [
             shutil.which("setpriv") or "setpriv",
             f"--reuid={self.uid}",
@@ -81,7 +86,9 @@ class ServerUser:
 
 
 def choose_user(folder: Path) -> ServerUser:
-    """Choose ourselves; for root the present owner of the data folder, else `postgres`, else a new system user `statesvc`."""
+    """Choose ourselves; for root the present owner of the data folder, else `postgres`, else a new
+    system user `statesvc`.
+    """
     if os.geteuid() != 0:
         return ServerUser()
     owner = folder.stat().st_uid if folder.exists() else 0

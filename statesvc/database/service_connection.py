@@ -40,16 +40,22 @@ CANCEL_SECONDS: Final = 1.0
 """Time that a cancelled call may take to end."""
 _INTERVAL_SECONDS: Final = 0.1
 _UNREAD_SECONDS: Final = 0.1
-"""Time for an answer that is there and was not read yet: this process was stopped or busy, not the server."""
+"""Time for an answer that is there and was not read yet: this process was stopped
+or busy, not the server.
+"""
 
 T = TypeVar("T")
 _log = structlog.get_logger()
 
 
 class ServiceConnection(AsyncConnection[Any]):
-    """`answer_seconds`: the deadline of each answer; None: none. `fault`: why it must not be used again."""
+    """`answer_seconds`: the deadline of each answer; None: none.
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - psycopg's, passed on
+    `fault`: why it must not be used again.
+    """
+
+    # psycopg's, passed on
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments, **options)
         self.answer_seconds: float | None = None
         self.fault: psycopg.Error | None = None
@@ -57,7 +63,8 @@ class ServiceConnection(AsyncConnection[Any]):
         self._deadline: asyncio.TimerHandle | None = None
 
     @classmethod
-    async def connect(cls, conninfo: str = "", **options: Any) -> Self:  # noqa: ANN401 - psycopg's, passed on
+    # psycopg's, passed on
+    async def connect(cls, conninfo: str = "", **options: Any) -> Self:  # noqa: ANN401
         """Connect; the password is asked for where the address has none."""
         command = password_command()
         password = None if command is None else await command.password(conninfo)
@@ -76,7 +83,10 @@ class ServiceConnection(AsyncConnection[Any]):
         interval: float = _INTERVAL_SECONDS,
         timeout: float | None = None,  # noqa: ASYNC109 - psycopg's
     ) -> T:
-        """Wait for the server; every exchange with it goes through here. Raises ServerSilentError."""
+        """Wait for the server; every exchange with it goes through here.
+
+        Raises ServerSilentError.
+        """
         if timeout is None and self.answer_seconds is not None:
             self._hang_up_within(self.answer_seconds)
         try:
@@ -92,8 +102,11 @@ class ServiceConnection(AsyncConnection[Any]):
                 self._deadline.cancel()
                 self._deadline = None
 
-    async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:  # noqa: ASYNC109 - psycopg's
-        """Cancel when a waiting task is cancelled; a server that does not end the statement loses the connection."""
+    # psycopg's
+    async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:  # noqa: ASYNC109
+        """Cancel when a waiting task is cancelled; a server that does not end the
+        statement loses the connection.
+        """
         self._hang_up_within(CANCEL_SECONDS)
         await super().cancel_safe(timeout=min(timeout, CANCEL_SECONDS))
 

@@ -26,15 +26,18 @@ SESSION_SETTINGS: Final[Mapping[LiteralString, LiteralString]] = MappingProxyTyp
         "transform_null_equals": "off",
         "quote_all_identifiers": "off",
         "exit_on_error": "off",
-        # months of the log are left out by their bounds alone: by default the planner also tries to refute the CHECK constraints of each
-        # table that it looks into, which took a tenth of what a page of the feed cost the server
+        # months of the log are left out by their bounds alone: by default the planner also tries to
+        # refute the CHECK constraints of each table that it looks into, which took a tenth of what
+        # a page of the feed cost the server
         "constraint_exclusion": "off",
     }
 )
 ISOLATION: Final[LiteralString] = "default_transaction_isolation"
 READ_COMMITTED: Final[LiteralString] = "read committed"
 CARRIED_BY_POOLERS: Final = frozenset({"DateStyle", "TimeZone", "standard_conforming_strings"})
-"""The server reports these, so a pooler in transaction mode sets them on each server connection that it gives this client."""
+"""The server reports these, so a pooler in transaction mode sets them on each server connection
+that it gives this client.
+"""
 TRANSACTION_SETTINGS: Final[Mapping[LiteralString, LiteralString]] = MappingProxyType(
     {name: setting for name, setting in SESSION_SETTINGS.items() if name not in CARRIED_BY_POOLERS}
 )
@@ -74,12 +77,15 @@ class SessionLimits:
     transaction_seconds: float | None = None
     """Limit of a whole transaction.
 
-    A client that stops inside a pipeline is not idle to PostgreSQL: only this limit ends it (PostgreSQL 17).
+    A client that stops inside a pipeline is not idle to PostgreSQL: only this limit
+    ends it (PostgreSQL 17).
     """
 
     @property
     def answer_seconds(self) -> float | None:
-        """Time without an answer after which the client hangs up: the server's own limits would have ended it. None: it waits."""
+        """Time without an answer after which the client hangs up: the server's own limits would
+        have ended it. None: it waits.
+        """
         if not self.statement_seconds:
             return None
         return max(self.statement_seconds, self.transaction_seconds or 0.0) + ANSWER_MARGIN_SECONDS

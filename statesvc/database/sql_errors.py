@@ -14,9 +14,14 @@ class Failure(StrEnum):
     """Stable words, used in metrics too."""
 
     UNAVAILABLE = "unavailable"
-    """The server is not reachable, full or going away. A statement under way may or may not have been committed."""
+    """The server is not reachable, full or going away.
+
+    A statement under way may or may not have been committed.
+    """
     TRANSIENT = "transient"
-    """Rolled back for the sake of others (deadlock, timeout): the same transaction may succeed next time."""
+    """Rolled back for the sake of others (deadlock, timeout): the same transaction
+    may succeed next time.
+    """
     DUPLICATE = "duplicate"
     IMMUTABLE = "immutable"
     """A statement tried to change the log."""
@@ -27,9 +32,14 @@ class Failure(StrEnum):
     FORBIDDEN = "forbidden"
     """The role lacks a privilege, or may not log in: a matter of installation."""
     MISROUTED = "misrouted"
-    """A prepared statement is not on the connection that should execute it: a pooler in between does not support it."""
+    """A prepared statement is not on the connection that should execute it: a pooler in
+    between does not support it.
+    """
     NO_PARTITION = "no_partition"
-    """No partition takes rows of this time: none was made, or the database's clock is wrong. The data is right."""
+    """No partition takes rows of this time: none was made, or the database's clock is wrong.
+
+    The data is right.
+    """
     DEFECT = "defect"
     """A statement that can't work: a bug, or a schema of another version."""
 
@@ -69,7 +79,9 @@ FAILURES: Final[Mapping[str, Failure]] = MappingProxyType(
         "58": Failure.UNAVAILABLE,  # input/output error
     }
 )
-"""By SQLSTATE, or by its class (the first two characters) where the SQLSTATE itself is not listed."""
+"""By SQLSTATE, or by its class (the first two characters) where the SQLSTATE itself is not
+listed.
+"""
 
 OF_SERVER: Final = frozenset({"25006", "57P01", "57P02", "57P03", "57P04"})
 """Errors of the server, not of a statement: read-only, stopping, crashed, starting, database gone.
@@ -117,7 +129,9 @@ def failure(error: psycopg.Error | OSError | TimeoutError) -> Failure:
 
 
 def is_of_server(error: BaseException) -> bool:
-    """Return whether it is about the server, so that none of the connections to it should be used any more."""
+    """Return whether it is about the server, so that none of the connections to it
+    should be used any more.
+    """
     return isinstance(error, ServerSilentError) or (
         isinstance(error, psycopg.Error) and error.sqlstate in OF_SERVER
     )

@@ -63,7 +63,10 @@ def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
 
 
 def may_connect(text: str, allowed: Sequence[Network]) -> bool:
-    """Return whether a subscriber may have this address. `allowed` opens networks that are refused otherwise."""
+    """Return whether a subscriber may have this address.
+
+    `allowed` opens networks that are refused otherwise.
+    """
     address = _meant(ip_address(text))
     if is_allowed(text, allowed):
         return True
@@ -73,7 +76,10 @@ def may_connect(text: str, allowed: Sequence[Network]) -> bool:
 
 
 def is_allowed(text: str, allowed: Sequence[Network]) -> bool:
-    """Return whether this address lies in a network that was opened. Only there plain http is used."""
+    """Return whether this address lies in a network that was opened.
+
+    Only there plain http is used.
+    """
     address = _meant(ip_address(text))
     return any(address in network for network in allowed)
 
@@ -114,7 +120,9 @@ class Sockets:
         return socket.socket(family=family, type=kind, proto=protocol)
 
     def open_plain(self, addrinfo: tuple[Any, ...]) -> socket.socket:
-        """Open a socket for plain http; a name that was in an allowed network when its URL was taken may be elsewhere now."""
+        """Open a socket for plain http; a name that was in an allowed network when its URL was
+        taken may be elsewhere now.
+        """
         if not is_allowed(addrinfo[4][0], self._allowed):
             raise AddressRefusedError
         return self.open(addrinfo)

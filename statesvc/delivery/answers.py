@@ -25,7 +25,9 @@ _ANNOUNCES_BODY: Final = re.compile(
     rb"HTTP/1\.[01] 204\b.*\n(?:content-length:[ \t]*0*[1-9]|transfer-encoding:)",
     re.IGNORECASE | re.DOTALL,
 )
-"""Body announced by an answer that can have none: it may come later, and must not meet the next request."""
+"""Body announced by an answer that can have none: it may come later, and must not
+meet the next request.
+"""
 
 
 class AnswerHandler(ResponseHandler):
@@ -77,8 +79,8 @@ class AnswerConnector(TCPConnector):
         name_seconds: float,
         resolver: AbstractResolver | None = None,
     ) -> None:
-        # `should_close` is read when a connection becomes idle: what it waits then, and the age of the
-        # cached answer that it was opened with, count against the same bound
+        # `should_close` is read when a connection becomes idle: what it waits then, and the age of
+        # the cached answer that it was opened with, count against the same bound
         cached = name_seconds / 6
         idle = min(keepalive_seconds, cached)
         super().__init__(

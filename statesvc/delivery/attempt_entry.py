@@ -51,15 +51,22 @@ class EndOutcome(StrEnum):
     GIVEN_UP = "given_up"
     """It is a dead letter, which a human may replay."""
     CANCELLED = "cancelled"
-    """Its subscription was deleted after tries; what was never tried is covered by the entry of the deletion. Without a try: older than
-    the subscription's `max_age_seconds`."""
+    """Its subscription was deleted after tries; what was never tried is covered by the entry of the
+    deletion. Without a try: older than
+    the subscription's `max_age_seconds`.
+    """
     LATE = "late"
-    """Not an end, but tries that were recorded after it, because their notifier had lost its lease."""
+    """Not an end, but tries that were recorded after it, because their notifier had lost its
+    lease.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedNotification:
-    """A notification that ends now. `made`: the tries that are not recorded yet. `sealed_key`: of its shipment, None once erased."""
+    """A notification that ends now.
+
+    `made`: the tries that are not recorded yet. `sealed_key`: of its shipment, None once erased.
+    """
 
     subscription_id: UUID
     shipment_id: UUID
@@ -109,7 +116,9 @@ class _Covered:
 
 @dataclass(slots=True)
 class _Taken:
-    """Entries that end with a notification: the recorded tries, and by sequence the notifications that it covers."""
+    """Entries that end with a notification: the recorded tries, and by sequence the
+    notifications that it covers.
+    """
 
     tries: list[MadeTry] = field(default_factory=list)
     covered: dict[int, _Covered] = field(default_factory=dict)
@@ -165,7 +174,10 @@ async def record_open_attempts(
 async def append_ends(
     connection: Sender, keyring: Keyring, ends: Sequence[EndedNotification], *, now: BatchStamp
 ) -> list[bytes]:
-    """Append them as the first entries of a batch. Returns their leaf hashes: the caller writes the batch row."""
+    """Append them as the first entries of a batch.
+
+    Returns their leaf hashes: the caller writes the batch row.
+    """
     if not ends:
         return []
     keys = _keys(keyring, {one.shipment_id: one.sealed_key for one in ends})
@@ -189,7 +201,8 @@ async def append_ends(
             **columns(values, _ENDED_COLUMNS),
         },
     )
-    # what it tells is an entry of its shipment: mostly of this month, so the stream reaches as far already
+    # what it tells is an entry of its shipment: mostly of this month, so the stream
+    # reaches as far already
     month = now.recorded_at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     older = (one.shipment_id for one in ends if one.created_at is None or one.created_at < month)
     await extend_streams(connection, older, now.recorded_at)

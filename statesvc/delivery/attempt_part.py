@@ -93,7 +93,9 @@ def part_of(
     *,
     stored_body: bytes | None = None,
 ) -> Part:
-    """Return the salt of the body's commitment, the beginning of the response as text, and the body if `stores_body`."""
+    """Return the salt of the body's commitment, the beginning of the response as text, and the
+    body if `stores_body`.
+    """
     part = {
         "body_salt": body_salt.hex(),
         "response": response[:RESPONSE_BYTES_MAX].decode("utf-8", "replace"),
@@ -135,7 +137,9 @@ class SentBody:
 
 
 def ended_part(tries: Sequence[MadeTry], covered: Mapping[int, Sequence[MadeTry]]) -> bytes | None:
-    """Return the part of a notification's entry: those of its tries, and by sequence of the notifications that end with it. None: none."""
+    """Return the part of a notification's entry: those of its tries, and by sequence of the
+    notifications that end with it. None: none.
+    """
     part: dict[str, Any] = {"tries": _numbered(tries)}
     if of_covered := [
         {"sequence": sequence, "tries": numbered}
@@ -157,7 +161,9 @@ def opened_part(salted_part: bytes) -> Part:
 
 
 def parts_by_number(part: Part, sequence: int | None = None) -> dict[int, Part]:
-    """Return the parts of an entry's own tries, or of those at the covered notification `sequence`."""
+    """Return the parts of an entry's own tries, or of those at the covered notification
+    `sequence`.
+    """
     if sequence is None:
         return {one["number"]: one for one in part["tries"]}
     return {

@@ -1,6 +1,9 @@
-"""Every type of notification: what it means, what its `data` holds, and an example. To add one, add a row.
+"""Every type of notification: what it means, what its `data` holds, and an example.
 
-Tests, the page `docs/events.md`, OpenAPI's `webhooks` and the AsyncAPI document are made of this table.
+To add one, add a row.
+
+Tests, the page `docs/events.md`, OpenAPI's `webhooks` and the AsyncAPI document are made of this
+table.
 """
 
 from collections.abc import Mapping
@@ -21,7 +24,9 @@ CONNECTION_TEST: Final = "subscription.test"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventType:
-    """`kind` is the `type` of the body, `data` the TypedDict of its data; `thin`, `full` and `personal`: an example for each payload."""
+    """`kind` is the `type` of the body, `data` the TypedDict of its data; `thin`, `full` and
+    `personal`: an example for each payload.
+    """
 
     kind: str
     summary: str

@@ -33,7 +33,10 @@ Named = tuple[UUID, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Full:
-    """The event and the shipment as the API shows them. `erased`: its personal fields are gone for good."""
+    """The event and the shipment as the API shows them.
+
+    `erased`: its personal fields are gone for good.
+    """
 
     event: StatedEvent = field(repr=False)
     shipment: NotifiedShipment = field(repr=False)
@@ -104,7 +107,10 @@ async def read_past(
 def full_of(
     past: Past | None, keyring: Keyring, shipment_id: UUID, sealed_key: bytes | None, *, pii: bool
 ) -> Full | None:
-    """Build the full part; None where only the change can be sent. A key that does not open counts as none, and is logged as an error."""
+    """Build the full part; None where only the change can be sent.
+
+    A key that does not open counts as none, and is logged as an error.
+    """
     if past is None:
         return None
     try:

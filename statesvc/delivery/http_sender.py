@@ -100,7 +100,8 @@ class HttpSender:
 
     def _client(self, open_socket: Callable[[tuple[Any, ...]], socket.socket]) -> ClientSession:
         return ClientSession(
-            # shorter than what servers keep idle connections for, so that a POST seldom meets one that is being closed
+            # shorter than what servers keep idle connections for, so that a POST seldom meets
+            # one that is being closed
             connector=AnswerConnector(
                 open_socket=open_socket,
                 keepalive_seconds=_KEEPALIVE_SECONDS,
@@ -196,7 +197,10 @@ def _recorded(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 async def _beginning(response: ClientResponse) -> bytes:
-    """Read the body up to the bound; the status counts even if the receiver then stalls. If there is more, the connection is closed."""
+    """Read the body up to the bound; the status counts even if the receiver then stalls.
+
+    If there is more, the connection is closed.
+    """
     parts: list[bytes] = []
     left = RESPONSE_BYTES_MAX
     try:

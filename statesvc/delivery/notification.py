@@ -16,7 +16,9 @@ from statesvc.shipments.local_time import in_offset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Notifications of the same shipment that this one replaces, because too many waited: how many, and from which to which."""
+    """Notifications of the same shipment that this one replaces, because too many waited: how many,
+    and from which to which.
+    """
 
     skipped: int
     from_sequence: int
@@ -27,7 +29,8 @@ class Gap:
 class Notification:
     """A notification of a subscriber.
 
-    `created_at`: when the change was recorded; `occurred_at`: when the carrier says it happened, in the offset in which it says so.
+    `created_at`: when the change was recorded; `occurred_at`: when the carrier says it happened, in
+    the offset in which it says so.
     """
 
     webhook_id: str
@@ -42,7 +45,9 @@ class Notification:
     epoch: int | None = None
     """Epoch of the log; None: the first."""
     observed: Mapping[str, Any] | None = None
-    """Observation: `version`, of the shipment's last event then, and by which rule; `occurred_at` is since when it was so."""
+    """Observation: `version`, of the shipment's last event then, and by which rule; `occurred_at`
+    is since when it was so.
+    """
     gap: Gap | None = None
     full: Full | None = None
     """For subscriptions with a full payload: the event and the shipment's state."""
@@ -51,14 +56,18 @@ class Notification:
 def body_of(notification: Notification) -> bytes:
     """Format the body by Standard Webhooks 1.0.0: type, timestamp, data.
 
-    `sequence` lets a receiver drop what it has already passed, within one `epoch` of the log (absent: 1); in the next sequences begin anew.
-    `gap` says what was left out before it. An observation has the `sequence` of the shipment's last change or event before it.
+    `sequence` lets a receiver drop what it has already passed, within one `epoch` of the log
+    (absent: 1); in the next sequences begin anew. `gap` says what was left out before it. An
+    observation has the `sequence` of the shipment's last change or event before it.
     """
     return body(notification.type, notification.created_at, data_of(notification))
 
 
 def body(kind: str, at: datetime, data: Mapping[str, Any]) -> bytes:
-    """Format the bytes of any notification, of its type and its data. `at`: when what it reports was recorded."""
+    """Format the bytes of any notification, of its type and its data.
+
+    `at`: when what it reports was recorded.
+    """
     return orjson.dumps({"type": kind, "timestamp": rfc3339(at), "data": data})
 
 
@@ -92,7 +101,9 @@ def data_of(notification: Notification) -> ChangeData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedNotification:
-    """One notification of the outbox, with the sealed key of its shipment (None once erased). `attempts`: this one included.
+    """One notification of the outbox, with the sealed key of its shipment (None once erased).
+
+    `attempts`: this one included.
 
     `earlier_attempts`: those of its earlier lives; it was a dead letter and was replayed.
     """

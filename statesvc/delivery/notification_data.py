@@ -1,4 +1,6 @@
-"""Types of a notification's `data`: what is sent is built of them, and what is documented is made of them."""
+"""Types of a notification's `data`: what is sent is built of them, and what is
+documented is made of them.
+"""
 
 from typing import Annotated, NotRequired
 
@@ -9,7 +11,9 @@ from statesvc.shipments.models import ShipmentSummary, Signer, StatedEvent, Stat
 
 
 class GapData(TypedDict):
-    """The notifications of the same shipment that were left out before this one because too much waited."""
+    """The notifications of the same shipment that were left out before this one
+    because too much waited.
+    """
 
     skipped: Annotated[int, Field(description="How many.")]
     from_sequence: int
@@ -31,7 +35,10 @@ class NotifiedShipment(ShipmentSummary, Signer):
 
 
 class ChangeData(StatusChange):
-    """A change of one shipment. With a full payload also the event and the state; fields may be added."""
+    """A change of one shipment.
+
+    With a full payload also the event and the state; fields may be added.
+    """
 
     carrier_id: str
     tracking_number: Annotated[str, Field(description="As the carrier prints it.")]

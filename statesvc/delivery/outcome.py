@@ -24,7 +24,10 @@ class AttemptOutcome(StrEnum):
     """410: the subscriber wants no more; its subscription is disabled."""
     TIMED_OUT = "timed_out"
     UNREACHABLE = "unreachable"
-    """No connection: network, TLS, or the peer hung up. Before the three words below were there: any reason."""
+    """No connection: network, TLS, or the peer hung up.
+
+    Before the three words below were there: any reason.
+    """
     CONNECTION_REFUSED = "connection_refused"
     """The machine answers, but the port is closed."""
     NAME_NOT_FOUND = "name_not_found"
@@ -35,7 +38,9 @@ class AttemptOutcome(StrEnum):
     UNSIGNED = "unsigned"
     """Our master keys do not open the subscription's secrets, so the attempt sent no request."""
     UNROUTABLE = "unroutable"
-    """A broker answered that it has nowhere to put it: no stream, exchange, queue or topic takes it."""
+    """A broker answered that it has nowhere to put it: no stream, exchange, queue or topic takes
+    it.
+    """
     NOT_STORED = "not_stored"
     """A broker answered that it did not store it: it is full, or too few of its replicas are up."""
     DENIED = "denied"
@@ -48,7 +53,8 @@ class AttemptOutcome(StrEnum):
 class Answer:
     """Answer of a receiver.
 
-    `response` is the beginning of the body, at most 20 kB; `headers` are those that hold no secret, at most 4 kB.
+    `response` is the beginning of the body, at most 20 kB; `headers` are those that hold
+    no secret, at most 4 kB.
     """
 
     outcome: AttemptOutcome

@@ -1,6 +1,7 @@
 """Headers that a subscriber asks for with each notification: which names it may use. Pure.
 
-A webhook of HTTP alone carries them. They may hold credentials, so they are stored sealed and shown by name only.
+A webhook of HTTP alone carries them. They may hold credentials, so they are stored sealed
+and shown by name only.
 """
 
 import re

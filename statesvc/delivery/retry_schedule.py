@@ -30,7 +30,9 @@ def next_delay_seconds(
 
 
 def parse_retry_after(value: str | None, *, now: datetime) -> float | None:
-    """Return the seconds that a `Retry-After` header asks for, as number or HTTP date; None where it makes no sense."""
+    """Return the seconds that a `Retry-After` header asks for, as number or HTTP date; None
+    where it makes no sense.
+    """
     if value is None:
         return None
     text = value.strip()

@@ -1,6 +1,10 @@
-"""The URL of a receiver as it is stored and requested: path and query as they were registered, byte for byte. Pure.
+"""The URL of a receiver as it is stored and requested: path and query as they were
+registered, byte for byte.
 
-A receiver may have signed its own URL, or read it by rules of its own: `%2F` is not `/`, and `%7E` is not `~`.
+Pure.
+
+A receiver may have signed its own URL, or read it by rules of its own: `%2F` is not
+`/`, and `%7E` is not `~`.
 """
 
 import re

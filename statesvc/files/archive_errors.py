@@ -8,7 +8,9 @@ from uuid import UUID
 
 
 class UnreadableArchiveError(RuntimeError):
-    """An archived month cannot be read now: its file is missing, altered, or this installation cannot read it."""
+    """An archived month cannot be read now: its file is missing, altered, or this
+    installation cannot read it.
+    """
 
 
 class AddOnMissingError(UnreadableArchiveError):
@@ -36,7 +38,9 @@ class NoParquetError(UnreadableArchiveError):
 
 
 class ArchivedHistoryError(RuntimeError):
-    """Events of these shipments are archived and must be brought back before the transaction can be done again."""
+    """Events of these shipments are archived and must be brought back before the
+    transaction can be done again.
+    """
 
     def __init__(self, shipments: Iterable[UUID]) -> None:
         super().__init__("a part of their history is archived")

@@ -203,7 +203,9 @@ def digest_of(path: ArchivePath) -> bytes:
 
 
 def read_back(path: ArchivePath) -> bytes:
-    """Compute SHA-256 of a file that is durable, and so is its name: read from the disk, not from memory."""
+    """Compute SHA-256 of a file that is durable, and so is its name: read from the
+    disk, not from memory.
+    """
     if isinstance(path, Path):
         sync(path)
         sync(path.parent)

@@ -47,7 +47,10 @@ class ObjectStoreError(UnreadableArchiveError, OSError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectPath:
-    """The object `name` in a bucket's folder, or with no name the folder itself. Raises as a path does, and ObjectStoreError."""
+    """The object `name` in a bucket's folder, or with no name the folder itself.
+
+    Raises as a path does, and ObjectStoreError.
+    """
 
     bucket: Bucket
     name: str = ""
@@ -80,7 +83,8 @@ class ObjectPath:
 
     def open(self, _mode: str = "rb") -> IO[bytes]:
         """Open for reading, in any order."""
-        return _ObjectReader(self)  # type: ignore[return-value]  # a RawIOBase is what IO[bytes] describes
+        # a RawIOBase is what IO[bytes] describes
+        return _ObjectReader(self)  # type: ignore[return-value]
 
     def read_range(self, begin: int, length: int) -> bytes:
         """Read some bytes; the caller knows that they are there."""
@@ -164,7 +168,8 @@ class _ObjectReader(io.RawIOBase):
         self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         return self._at
 
-    def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - what has a buffer has no type in 3.11
+    # what has a buffer has no type in 3.11
+    def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401
         """Read all that is asked for, up to the end of the file."""
         wanted = max(0, min(len(buffer), self._size - self._at))
         buffer[:wanted] = self._read(self._at, wanted)

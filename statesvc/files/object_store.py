@@ -1,4 +1,6 @@
-"""The object store client: obstore, which is an extra and is imported with the first use of a bucket."""
+"""The object store client: obstore, which is an extra and is imported with the
+first use of a bucket.
+"""
 
 from functools import lru_cache
 from types import ModuleType

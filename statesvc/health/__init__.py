@@ -1,1 +1,3 @@
-"""Health: the heartbeats of processes, notices for operators, gauges of the database, and the reconciler that counts the promises."""
+"""Health: the heartbeats of processes, notices for operators, gauges of the database, and the
+reconciler that counts the promises.
+"""

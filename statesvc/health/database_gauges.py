@@ -1,4 +1,6 @@
-"""The gauges of the database that a scrape shows: read at once, at most every few seconds, by each process that is scraped."""
+"""The gauges of the database that a scrape shows: read at once, at most every few seconds, by each
+process that is scraped.
+"""
 
 import os
 import time

@@ -30,7 +30,9 @@ class SubscriptionGauges(NamedTuple):
 
 
 class NotifyQueue(NamedTuple):
-    """The server's NOTIFY queue: how full it is, and the session with the oldest transaction that may be seen; `pid` None: none is."""
+    """The server's NOTIFY queue: how full it is, and the session with the oldest transaction that
+    may be seen; `pid` None: none is.
+    """
 
     share: float
     pid: int | None
@@ -61,7 +63,10 @@ class Sample(NamedTuple):
 async def read_sample(
     connection: AsyncConnection[Any], answer: StatusParts | None = None
 ) -> Sample:
-    """Read all of it. `answer`: parts that can't be read are empty, and named there; None: raises psycopg.Error."""
+    """Read all of it.
+
+    `answer`: parts that can't be read are empty, and named there; None: raises psycopg.Error.
+    """
 
     async def part(name: str, read: Callable[[], Awaitable[T]], otherwise: T) -> T:
         return await (read() if answer is None else answer.part(name, read, otherwise=otherwise))

@@ -1,4 +1,7 @@
-"""Findings of checks: one sentence about one thing. Doctor, status, the console and the checks of backups say it alike."""
+"""Findings of checks: one sentence about one thing.
+
+Doctor, status, the console and the checks of backups say it alike.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

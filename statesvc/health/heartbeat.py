@@ -135,7 +135,8 @@ class Heartbeat:
         if stopping:
             return None
         # that the process is to end shows at once
-        await set_within(self._stopping, beat_seconds * random.uniform(0.8, 1.2))  # noqa: S311 - processes do not beat in step
+        # processes do not beat in step
+        await set_within(self._stopping, beat_seconds * random.uniform(0.8, 1.2))  # noqa: S311
         return 0.0
 
     async def _report_deaths(self, connection: AsyncConnection[Any], path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Report of a process that takes webhooks: what it acknowledged and refused in the last minute, and its disk."""
+"""Report of a process that takes webhooks: what it acknowledged and refused in the
+last minute, and its disk.
+"""
 
 import time
 from collections import Counter, deque
@@ -12,7 +14,10 @@ _SLOT_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestReport:
-    """`refused` by code of the problem. `disk_free_bytes` None: the database's disk is not of this machine."""
+    """`refused` by code of the problem.
+
+    `disk_free_bytes` None: the database's disk is not of this machine.
+    """
 
     acknowledged: int
     refused: Mapping[str, int] = field(default_factory=dict)

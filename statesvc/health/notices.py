@@ -29,7 +29,9 @@ class NoticeKind(StrEnum):
     RECOVERED = "subscription.recovered"
     """A subscriber that a notice warned of accepts notifications again."""
     REVERTED = "rollout.turned_back"
-    """The guard gave a candidate normalizer's share back to the stable one: it failed too often, or read too much differently."""
+    """The guard gave a candidate normalizer's share back to the stable one: it failed too often, or
+    read too much differently.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

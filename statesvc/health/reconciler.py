@@ -25,7 +25,9 @@ MINUTE_SECONDS: Final = 60
 SETTLE_SECONDS: Final = 120.0
 """Time after its minute at which a message is checked; waiting messages are checked again."""
 CLOCKS_DIFFER: Final = timedelta(hours=1)
-"""Between the database's clock and that of the machine that took a message, as long as neither is wrong."""
+"""Between the database's clock and that of the machine that took a message, as long as neither is
+wrong.
+"""
 ANY_TIME: Final = timedelta(days=3650)
 _EVERY_SECONDS: Final = 60.0
 _MINUTES_AT_ONCE: Final = 60
@@ -41,7 +43,9 @@ Promise = Literal["settled", "notified"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciled:
-    """A span that was counted: `settled` spans are minutes, `notified` spans parts of the sealed log."""
+    """A span that was counted: `settled` spans are minutes, `notified` spans parts of the sealed
+    log.
+    """
 
     promise: Promise
     begins: int
@@ -144,7 +148,10 @@ async def _next_span(connection: AsyncConnection[Any]) -> tuple[int, int] | None
 
 
 async def _count_minute(connection: AsyncConnection[Any], begins: int) -> Reconciled:
-    """Look in the partitions around the minute. What is not there is looked for by its id in all, before anyone is alarmed."""
+    """Look in the partitions around the minute.
+
+    What is not there is looked for by its id in all, before anyone is alarmed.
+    """
     near = await _count_messages(connection, begins, difference=CLOCKS_DIFFER)
     return await _count_messages(connection, begins, difference=ANY_TIME) if near.missing else near
 

@@ -15,12 +15,17 @@ from statesvc.health.worker_list import WORKERS_MAX
 _SQL = queries("statesvc.health", "running_processes")
 
 REMEMBERED_SECONDS: Final = 600.0
-"""Time for which a process that has fallen silent is named: it may have been taken away for good, with its machine."""
+"""Time for which a process that has fallen silent is named: it may have been taken away for
+good, with its machine.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningProcess:
-    """`is_replaced`: its role has started again on its machine since it was last seen. `addons`: None of 0.1.0, which has all."""
+    """`is_replaced`: its role has started again on its machine since it was last seen.
+
+    `addons`: None of 0.1.0, which has all.
+    """
 
     role: str
     host: str
@@ -45,7 +50,10 @@ class Deaths(NamedTuple):
 
 
 class LastMinutePushes(NamedTuple):
-    """Pushes of the last minute, over all processes that take webhooks. `refused` by code of the problem."""
+    """Pushes of the last minute, over all processes that take webhooks.
+
+    `refused` by code of the problem.
+    """
 
     acknowledged: int
     refused: Counter[str]

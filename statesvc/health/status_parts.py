@@ -14,7 +14,9 @@ T = TypeVar("T")
 
 
 class StatusParts:
-    """Reads parts in transactions of their own, and waits for the lock of another session only briefly."""
+    """Reads parts in transactions of their own, and waits for the lock of another session only
+    briefly.
+    """
 
     def __init__(self, connection: AsyncConnection[Any]) -> None:
         self.connection: Final = connection

@@ -26,12 +26,18 @@ class WorkerState(StrEnum):
     SILENT = "silent"
     """Killed, frozen, or cut off from the database; its leases are taken over as they end."""
     FOREIGN = "foreign"
-    """Holds messages and has no row: a worker in another language, last seen at its latest claim."""
+    """Holds messages and has no row: a worker in another language, last seen at its latest
+    claim.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStatus:
-    """One start of one process. `leases`: messages and notifications it holds; `leases_lost`: messages taken over from it in a day."""
+    """One start of one process.
+
+    `leases`: messages and notifications it holds; `leases_lost`: messages taken
+    over from it in a day.
+    """
 
     worker_id: str
     state: WorkerState
@@ -55,7 +61,9 @@ async def list_workers(connection: AsyncConnection[Any]) -> list[WorkerStatus]:
 
 
 async def rescues_last_hour(connection: AsyncConnection[Any]) -> int:
-    """Return messages that were taken over because a lease had ended, counted as far as `RESCUES_MAX`."""
+    """Return messages that were taken over because a lease had ended, counted as far as
+    `RESCUES_MAX`.
+    """
     row = await (await connection.execute(_SQL["rescues"], {"count_max": RESCUES_MAX})).fetchone()
     return 0 if row is None else row[0]
 

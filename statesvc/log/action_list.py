@@ -45,7 +45,10 @@ class WantedActions:
 async def list_actions(
     connection: AsyncConnection[Any], wanted: WantedActions, *, before: ActionPosition, limit: int
 ) -> tuple[list[RecordedAction], ActionPosition | None]:
-    """Return a page, and the `before` of the next one (None: this is the last). A page may be short, or empty, and have a next one."""
+    """Return a page, and the `before` of the next one (None: this is the last).
+
+    A page may be short, or empty, and have a next one.
+    """
     rows = await (
         await connection.execute(
             _SQL["newest"],

@@ -62,7 +62,10 @@ async def record_actions(connection: Sender, actions: Sequence[Action]) -> None:
 async def append_actions(
     connection: Sender, actions: Sequence[Action], *, now: BatchStamp, before: int = 0
 ) -> list[bytes]:
-    """Append actions to a batch that has `before` other entries. Return their leaf hashes: the caller writes the batch row."""
+    """Append actions to a batch that has `before` other entries.
+
+    Return their leaf hashes: the caller writes the batch row.
+    """
     if not actions:
         return []
     leaves = [
@@ -96,7 +99,9 @@ async def append_actions(
 
 
 async def _extend_streams(connection: Sender, targets: Sequence[str], now: BatchStamp) -> None:
-    """Extend the streams of the shipments that these are, and of those that messages among them name."""
+    """Extend the streams of the shipments that these are, and of those that
+    messages among them name.
+    """
     shipments, messages = _ids(targets, SHIPMENT), _ids(targets, MESSAGE)
     if messages:
         cursor = await connection.execute(

@@ -1,4 +1,6 @@
-"""The batch row: every transaction that writes entries writes exactly one, with their leaf hashes in the order of the batch."""
+"""The batch row: every transaction that writes entries writes exactly one, with their leaf hashes
+in the order of the batch.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -10,14 +12,17 @@ from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.log", "event_store")
 LONGEST_TRANSACTION: Final = timedelta(minutes=1)
-"""No transaction that writes entries may last this long: a worker's ends within its lease, half of this."""
+"""No transaction that writes entries may last this long: a worker's ends within its lease, half of
+this.
+"""
 
 
 def recorded_too_early(batches: Iterable[tuple[datetime, datetime]]) -> Iterator[int]:
-    """Yield the positions of batches that say an earlier time than is possible: later batches were sealed before them.
+    """Yield the positions of batches that say an earlier time than is possible: later batches
+    were sealed before them.
 
-    `batches`: the first and the last time of each, in the order of the log. A sealer that was away seals late, but in order, so that
-    names none. These were back-dated, or a clock was wrong.
+    `batches`: the first and the last time of each, in the order of the log. A sealer that was away
+    seals late, but in order, so that names none. These were back-dated, or a clock was wrong.
     """
     latest: datetime | None = None
     for place, (recorded_from, recorded_to) in enumerate(batches):
@@ -62,7 +67,9 @@ async def write_batch(
     leaf_hashes: Sequence[bytes],
     writer: str,
 ) -> None:
-    """Write the row. `recorded_at`: of its earliest entry; `recorded_to`: of its latest, None if all have the same.
+    """Write the row.
+
+    `recorded_at`: of its earliest entry; `recorded_to`: of its latest, None if all have the same.
 
     `writer` names the process.
     """

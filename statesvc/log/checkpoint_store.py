@@ -1,4 +1,6 @@
-"""Storage of checkpoints outside the database: each under epoch and size, never overwritten, and the newest as `latest`."""
+"""Storage of checkpoints outside the database: each under epoch and size, never overwritten, and
+the newest as `latest`.
+"""
 
 import asyncio
 import os
@@ -21,7 +23,9 @@ class CheckpointStoreError(RuntimeError):
 
 
 class ContradictedError(RuntimeError):
-    """The store has another checkpoint of this size: two histories were signed, or the store belongs to another log."""
+    """The store has another checkpoint of this size: two histories were signed, or the store
+    belongs to another log.
+    """
 
 
 class CheckpointStore(Protocol):
@@ -37,7 +41,10 @@ class CheckpointStore(Protocol):
         """Try to write an object twice. Raises CheckpointStoreError where the place takes it."""
 
     async def keep(self, note: str) -> None:
-        """Keep a note for ever, and as the newest. Raises CheckpointStoreError and ContradictedError."""
+        """Keep a note for ever, and as the newest.
+
+        Raises CheckpointStoreError and ContradictedError.
+        """
 
     async def add(self, name: str, text: str) -> None:
         """Store an object under a new name; an existing object stays.
@@ -50,7 +57,10 @@ class CheckpointStore(Protocol):
 
 
 def checkpoint_store_at(place: str) -> CheckpointStore:
-    """Open a folder, or `s3://bucket/prefix?endpoint=URL&region=NAME`. Raises CheckpointStoreError for what is neither."""
+    """Open a folder, or `s3://bucket/prefix?endpoint=URL&region=NAME`.
+
+    Raises CheckpointStoreError for what is neither.
+    """
     if "://" not in place:
         return FolderCheckpointStore(Path(place))
     try:
@@ -152,7 +162,8 @@ class ObjectCheckpointStore:
                 _compare(there[0], note, self.name)
         found = await self._get(LATEST)
         if _is_newer(note, None if found is None else found[0]):
-            # another writer in between has put a newer one, or will find ours; the next pass checks again
+            # another writer in between has put a newer one, or will find ours; the
+            # next pass checks again
             await self._put(LATEST, note, "create" if found is None else {"e_tag": found[1]})
 
     async def add(self, name: str, text: str) -> None:
@@ -189,7 +200,8 @@ class ObjectCheckpointStore:
                 f"{self.name}: what lies at {key} is no checkpoint"
             ) from error
 
-    async def _put(self, key: str, note: str, mode: Any) -> bool:  # noqa: ANN401 - a mode of obstore, which may be missing
+    # a mode of obstore, which may be missing
+    async def _put(self, key: str, note: str, mode: Any) -> bool:  # noqa: ANN401
         """Put an object; return False where something else is there."""
         try:
             await self._obstore.put_async(self._store, key, note.encode(), mode=mode)

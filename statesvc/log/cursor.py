@@ -39,7 +39,10 @@ def read_cursor(text: str) -> LogCursor:
 
 
 class LostCursorError(LookupError):
-    """Entries that the reader has seen are no longer in the log. `go_on`: the last of them that still is."""
+    """Entries that the reader has seen are no longer in the log.
+
+    `go_on`: the last of them that still is.
+    """
 
     def __init__(self, asked: LogCursor, go_on: LogCursor) -> None:
         left = "none" if go_on.index < 0 else f"those up to index {go_on.index}"

@@ -1,8 +1,10 @@
-"""The fields that verification reads from an entry's canonical document, decoded straight from the bytes.
+"""The fields that verification reads from an entry's canonical document, decoded
+straight from the bytes.
 
-A whole log is decoded here, so only the named fields become objects; the hash over all bytes covers the others. A document that lacks a
-field, or has another kind or an unknown format, raises ValueError. Times stay text. Fields stand in the order in which canonical bytes have
-them: in that order they are found at once.
+A whole log is decoded here, so only the named fields become objects; the hash over all bytes covers
+the others. A document that lacks a field, or has another kind or an unknown format, raises
+ValueError. Times stay text. Fields stand in the order in which canonical bytes have them: in that
+order they are found at once.
 """
 
 from typing import Annotated, Any, Final, Literal, TypeAlias

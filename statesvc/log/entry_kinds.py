@@ -29,7 +29,9 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Filed:
-    """The columns of archive files where they are others than those of the table, and their values."""
+    """The columns of archive files where they are others than those of the table, and their
+    values.
+    """
 
     columns: tuple[str, ...]
     values: Callable[[Any], tuple[Any, ...]]
@@ -37,12 +39,16 @@ class Filed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryKind:
-    """One kind of entry. `expected` gives the values of `columns`, the first `key` of which name a row.
+    """One kind of entry.
 
-    `decode` raises ValueError; `expected` too, for a time that is none. `sealed`: its row may have a sealed part. `filed`: what an archive
-    file has; its format stays as it is, while the columns of tables follow what statements ask for. `exact`: it is recorded exactly at the
-    time of its batch; events and what they caused may be microseconds later. `verified`: modules of `statesvc.addons.verify` that check more
-    of it than `entries` checks of all. `shown`: calls besides `GET /v1/feed`, which shows all.
+    `expected` gives the values of `columns`, the first `key` of which name a row.
+
+    `decode` raises ValueError; `expected` too, for a time that is none. `sealed`: its row may have
+    a sealed part. `filed`: what an archive file has; its format stays as it is, while the columns
+    of tables follow what statements ask for. `exact`: it is recorded exactly at the time of its
+    batch; events and what they caused may be microseconds later. `verified`: modules of
+    `statesvc.addons.verify` that check more of it than `entries` checks of all. `shown`: calls
+    besides `GET /v1/feed`, which shows all.
     """
 
     name: EntryName

@@ -16,7 +16,9 @@ _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _TARGET: Final = "shipment "
 FIRST_VALUE: Final = 4
-"""Index of a kind's first column in a row; before it are batch, ordinal, canonical bytes and sealed part."""
+"""Index of a kind's first column in a row; before it are batch, ordinal, canonical
+bytes and sealed part.
+"""
 TIMES: Final = frozenset({"recorded_at", "received_at", "occurred_at", "since", "started_at"})
 
 
@@ -57,7 +59,9 @@ class LogEntry:
 
     @property
     def counted(self) -> tuple[Any, ...]:
-        """Row as the verifier's statements select it, with the columns of a file: times in microseconds since 2000."""
+        """Row as the verifier's statements select it, with the columns of a file: times in
+        microseconds since 2000.
+        """
         values = [
             (value - _EPOCH) // _MICROSECOND if isinstance(value, datetime) else value
             for value in self.values

@@ -27,8 +27,9 @@ _FORMS: Final[Mapping[str, tuple[SQL, SQL]]] = {
 def entry_statements(template: LiteralString) -> dict[str, bytes]:
     """Fill in a template, by kind.
 
-    `{table}`; `{sealed_part}`: its column, or NULL; `{values}`: the kind's columns, as `EntryKind.expected` has them;
-    `{columns}` and `{parameters}`: all of a row to insert; `{unique}`: the key of the table.
+    `{table}`; `{sealed_part}`: its column, or NULL; `{values}`: the kind's columns, as
+    `EntryKind.expected` has them; `{columns}` and `{parameters}`: all of a row to insert;
+    `{unique}`: the key of the table.
     """
     return {kind.name: _statement(template, kind) for kind in ENTRY_KINDS}
 

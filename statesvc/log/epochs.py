@@ -15,7 +15,10 @@ FORK: Final = "log.fork"
 
 @dataclass(frozen=True, slots=True)
 class Epochs:
-    """`begins`: the index of the first entry of each epoch. An epoch that was lost as a whole is not among them."""
+    """`begins`: the index of the first entry of each epoch.
+
+    An epoch that was lost as a whole is not among them.
+    """
 
     begins: Mapping[int, int]
 

@@ -286,7 +286,9 @@ async def name_streams(connection: Sender, named: Mapping[UUID, ReferencedStream
 
 
 async def insert_keys(connection: Sender, appends: Iterable[Proposal]) -> None:
-    """Take the dedupe keys of `appends`, which were free when they were read; if one no longer is, the transaction fails."""
+    """Take the dedupe keys of `appends`, which were free when they were read; if one no longer is,
+    the transaction fails.
+    """
     rows = _key_columns(keys_of(appends))
     await connection.execute(_SQL["insert_keys"], {"wanted": len(rows), **encoded(rows, _KEYS)})
 
@@ -333,7 +335,9 @@ async def count_conflicts(
 async def extend_streams(
     connection: Sender, shipment_ids: Iterable[UUID], recorded_at: datetime
 ) -> None:
-    """Note, in the same transaction, that something other than events was recorded of these shipments: readers go by it."""
+    """Note, in the same transaction, that something other than events was recorded of these
+    shipments: readers go by it.
+    """
     if shipments := sorted(set(shipment_ids)):
         await connection.execute(
             _SQL["extend_streams"], {"shipment_ids": uuids(shipments), "recorded_at": recorded_at}
@@ -416,7 +420,9 @@ async def write_transitions(
     batch_id: int,
     before: int,
 ) -> None:
-    """Append transitions (event that names it, from, to, leaf) after `before` other entries of the batch."""
+    """Append transitions (event that names it, from, to, leaf) after `before` other entries of the
+    batch.
+    """
     rows = [
         (
             row.proposal.shipment_id,
@@ -437,7 +443,9 @@ async def write_transitions(
 async def read_events(
     connection: Sender, since: Mapping[UUID, datetime]
 ) -> Pending[list[tuple[UUID, bytes]]]:
-    """Read canonical bytes of the events of the shipments in `since` (shipment id -> its first recorded_at), by shipment and version."""
+    """Read canonical bytes of the events of the shipments in `since` (shipment id -> its first
+    recorded_at), by shipment and version.
+    """
     return await send(
         connection,
         _SQL["read_events"],

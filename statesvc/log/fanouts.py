@@ -57,7 +57,9 @@ class Fanout:
     recorded_at: datetime
     replayed: bool = False
     kind: str | None = None
-    """The type of the notification where no change but an observation is sent; `event` is its leaf hash then, `sequence` negative."""
+    """The type of the notification where no change but an observation is sent; `event` is its leaf
+    hash then, `sequence` negative.
+    """
 
 
 def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> list[Fanout]:
@@ -107,7 +109,10 @@ def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> li
 async def append_fanouts(
     connection: Sender, fanouts: Sequence[Fanout], *, now: BatchStamp, before: int = 0
 ) -> list[bytes]:
-    """Append fan-outs to a batch that has `before` other entries. Return their leaf hashes: the caller writes the batch row."""
+    """Append fan-outs to a batch that has `before` other entries.
+
+    Return their leaf hashes: the caller writes the batch row.
+    """
     if not fanouts:
         return []
     documents = [
@@ -150,7 +155,9 @@ async def append_fanouts(
 
 
 def open_details(waiting: int, since: datetime | None, until: datetime | None) -> dict[str, Any]:
-    """Return, for the entry of an action that stops notifications, how many, and when the first and the last were queued."""
+    """Return, for the entry of an action that stops notifications, how many, and when the first
+    and the last were queued.
+    """
     if since is None or until is None:
         return {"open": waiting}
     return {"open": waiting, "open_since": rfc3339(since), "open_until": rfc3339(until)}

@@ -91,7 +91,9 @@ def _sealed(log_index: int, kind: str, stored: bytes, sealed_at: datetime) -> Se
 async def recorded_span(
     connection: AsyncConnection[Any], begin: int, end: int
 ) -> dict[str, datetime | None]:
-    """Return `since` and `until` of the entries from `begin` up to `end`: what reads by index plans with their partitions alone."""
+    """Return `since` and `until` of the entries from `begin` up to `end`: what reads by index plans
+    with their partitions alone.
+    """
     row = await (
         await connection.execute(_SQL["recorded_span"], {"begin": begin, "end": end}, binary=True)
     ).fetchone()

@@ -100,7 +100,8 @@ class History:
     async def entries(
         self, connection: Connection, begin: int, end: int
     ) -> list[tuple[LogEntry, datetime]]:
-        """Return the archived entries from index `begin` up to but not including `end`, with when each was sealed.
+        """Return the archived entries from index `begin` up to but not including `end`,
+        with when each was sealed.
 
         Raises UnreadableArchiveError.
         """

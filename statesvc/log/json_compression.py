@@ -28,8 +28,9 @@ _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 class ZstdFrames:
     """Both ways with one dictionary, for one thread. `errors`: raised by `decompress`.
 
-    `zstandard` (extra `fast`) reuses its contexts. Python's own library, from 3.14 on, and its backport take a tenth of the disk, and make
-    a context for each frame that they decompress, which is slow on virtual machines. Each reads frames of the other.
+    `zstandard` (extra `fast`) reuses its contexts. Python's own library, from 3.14 on, and its
+    backport take a tenth of the disk, and make a context for each frame that they decompress, which
+    is slow on virtual machines. Each reads frames of the other.
     """
 
     compress: Callable[[bytes], bytes]
@@ -74,7 +75,8 @@ def _loaded(dictionary: bytes) -> "ZstdCompressionDict":
 
 def frames_by_standard_library(dictionary: bytes) -> ZstdFrames:
     if sys.version_info >= (3, 14):
-        from compression import zstd  # noqa: PLC0415 - where `zstandard` is installed, this need not be
+        # where `zstandard` is installed, this need not be
+        from compression import zstd  # noqa: PLC0415
     else:
         from backports import zstd  # noqa: PLC0415 - as above
 

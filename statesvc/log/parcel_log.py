@@ -57,7 +57,9 @@ class ParcelLog:
 
 
 async def link_streams(connection: Sender, links: Mapping[UUID, UUID]) -> None:
-    """Record the parcels of shipments that were of none; their streams, and those of the parcels, are locked."""
+    """Record the parcels of shipments that were of none; their streams, and those of
+    the parcels, are locked.
+    """
     await connection.execute(_SQL["link_streams"], encoded(links.items(), _LINKS))
 
 

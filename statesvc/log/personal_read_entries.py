@@ -90,7 +90,10 @@ async def count_further(
 
 
 async def close_hours(connection: AsyncConnection[Any]) -> int:
-    """Record the counts of the hours that are over; return how many entries that took. Safe next to others doing the same."""
+    """Record the counts of the hours that are over; return how many entries that took.
+
+    Safe next to others doing the same.
+    """
     entries = 0
     while True:
         async with connection.transaction():

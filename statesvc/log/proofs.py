@@ -1,4 +1,7 @@
-"""Proofs from the hashes in the database. Each is checked against the signed root before it is returned."""
+"""Proofs from the hashes in the database.
+
+Each is checked against the signed root before it is returned.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +67,10 @@ async def prove_inclusion(
 async def inclusion_paths(
     connection: AsyncConnection[Any], indexes: Sequence[int], head: SignedHead
 ) -> list[list[bytes]]:
-    """Return the paths of several entries at once, in two queries however many they are. Raises ContradictionError."""
+    """Return the paths of several entries at once, in two queries however many they are.
+
+    Raises ContradictionError.
+    """
     paths = [inclusion_ranges(index, head.tree_size) for index in indexes]
     whole = LeafRange(0, head.tree_size)
     # the further up, the more entries have a subtree in common
@@ -94,7 +100,10 @@ async def prove_consistency(
 async def position_of_event(
     connection: AsyncConnection[Any], *, carrier_id: str, event_id: str, archive: History
 ) -> tuple[bool, int | None]:
-    """Return whether the log has this event, and its index once it is sealed. Raises UnreadableArchiveError."""
+    """Return whether the log has this event, and its index once it is sealed.
+
+    Raises UnreadableArchiveError.
+    """
     asked = {"carrier_id": carrier_id, "event_id": event_id}
     holder = await (await connection.execute(_SQL["holder_of_event"], asked)).fetchone()
     if holder is None:

@@ -1,4 +1,7 @@
-"""The sealed parts of attempts: JSON that is compressed before it is encrypted. A commitment is to its salt and the JSON as it was."""
+"""The sealed parts of attempts: JSON that is compressed before it is encrypted.
+
+A commitment is to its salt and the JSON as it was.
+"""
 
 from events.crypto.sealing import SALT_BYTES, SealError, SealingKey
 from statesvc.log.json_compression import compress_json, decompress_json

@@ -54,7 +54,10 @@ async def read_keys(connection: AsyncConnection[Any]) -> list[SigningKey]:
 
 
 def open_signers(keys: Sequence[SigningKey], master: MasterKeys) -> list[NoteSigner]:
-    """Open the keys that sign now. Raises SealError under another master key, SigningKeyError where the two halves do not fit."""
+    """Open the keys that sign now.
+
+    Raises SealError under another master key, SigningKeyError where the two halves do not fit.
+    """
     signers = []
     for key in keys:
         if key.sealed_seed is not None:
@@ -143,7 +146,10 @@ async def retire(connection: AsyncConnection[Any], key_id: bytes, *, actor: str,
 
 
 async def rewrap_seeds(connection: AsyncConnection[Any], master: MasterKeys) -> int:
-    """Seal the secret halves under the current master key; return how many were under another. Raises SealError."""
+    """Seal the secret halves under the current master key; return how many were under another.
+
+    Raises SealError.
+    """
     rewrapped = 0
     for key in await read_keys(connection):
         if key.sealed_seed is not None and not master.current.sealed(key.sealed_seed):

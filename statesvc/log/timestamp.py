@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 TOKEN_BYTES_MAX: Final = 65_536
 _MALFORMED: Final = (ValueError, TypeError, LookupError, x509.InvalidVersion, UnsupportedAlgorithm)
-"""Errors that the libraries raise for bytes that are no stamp; LookupError for a name in a type of string that they do not know."""
+"""Errors that the libraries raise for bytes that are no stamp; LookupError for a name in a type of
+string that they do not know.
+"""
 _CERTIFICATES: Final = 0xA0
 """Tag of the certificates in SignedData (RFC 5652)."""
 _SHA256: Final = x509.ObjectIdentifier("2.16.840.1.101.3.4.2.1")
@@ -60,7 +62,10 @@ class Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """Statement that an authority vouches for. `authority`: the subject of the certificate that signed, as RFC 4514 writes it."""
+    """Statement that an authority vouches for.
+
+    `authority`: the subject of the certificate that signed, as RFC 4514 writes it.
+    """
 
     stamped_at: datetime
     authority: str
@@ -84,7 +89,8 @@ def require_library() -> None:
 def inquire(note: str) -> Inquiry:
     """Ask for a stamp of this note. Raises NoTimestampsError."""
     require_library()
-    from rfc3161_client import HashAlgorithm, TimestampRequestBuilder  # noqa: PLC0415 - two megabytes, which hardly any process needs
+    # two megabytes, which hardly any process needs
+    from rfc3161_client import HashAlgorithm, TimestampRequestBuilder  # noqa: PLC0415
 
     request = (
         TimestampRequestBuilder().data(note.encode()).hash_algorithm(HashAlgorithm.SHA256).build()
@@ -102,7 +108,8 @@ def read_stamp(token: bytes, note: str) -> Stamp:
 def check_stamp(token: bytes, note: str, trust: Trust, *, nonce: int | None = None) -> Stamp:
     """Check a token: signed by a trusted authority, and with this `nonce`. Raises StampError."""
     require_library()
-    from rfc3161_client import VerificationError, VerifierBuilder  # noqa: PLC0415 - two megabytes, which hardly any process needs
+    # two megabytes, which hardly any process needs
+    from rfc3161_client import VerificationError, VerifierBuilder  # noqa: PLC0415
 
     answer = _decoded(token)
     stamp = _stamp(answer, note)
@@ -120,7 +127,8 @@ def check_stamp(token: bytes, note: str, trust: Trust, *, nonce: int | None = No
 
 def _decoded(token: bytes) -> "TimeStampResponse":
     require_library()
-    from rfc3161_client import PKIStatus, decode_timestamp_response  # noqa: PLC0415 - two megabytes, which hardly any process needs
+    # two megabytes, which hardly any process needs
+    from rfc3161_client import PKIStatus, decode_timestamp_response  # noqa: PLC0415
 
     if len(token) > TOKEN_BYTES_MAX:
         raise StampError("too long for a time stamp")

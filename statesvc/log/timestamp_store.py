@@ -55,7 +55,9 @@ async def store_stamp(
 async def vouching_stamp(
     connection: AsyncConnection[Any], *, size: int, last: int
 ) -> StampedHead | None:
-    """Return the first that covers all entries up to the index `last`, else the newest; of heads up to `size`."""
+    """Return the first that covers all entries up to the index `last`, else the newest;
+    of heads up to `size`.
+    """
     row = await (
         await connection.execute(SQL["vouching"], {"size": size, "last": last}, binary=True)
     ).fetchone()

@@ -104,7 +104,8 @@ class Tombstones:
 
 
 def tombstones_of(settings: Settings) -> Tombstones:
-    """Return the tombstones next to the published heads: in the store that these go to, and next to the file.
+    """Return the tombstones next to the published heads: in the store that these go
+    to, and next to the file.
 
     Raises CheckpointStoreError.
     """

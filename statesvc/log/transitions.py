@@ -41,7 +41,8 @@ class SealedTransition:
 async def read_transitions(
     connection: AsyncConnection[Any], *, begin: int, end: int, archive: History
 ) -> list[SealedTransition]:
-    """Read those among the entries from `begin` up to `end`, which is no further than the newest checkpoint.
+    """Read those among the entries from `begin` up to `end`, which is no further than
+    the newest checkpoint.
 
     Raises MissingEntryError, UnreadableArchiveError.
     """

@@ -46,7 +46,9 @@ async def read_compact_range(connection: AsyncConnection[Any], size: int) -> Com
 async def read_retained(
     connection: AsyncConnection[Any], ranges: Iterable[RetainedRange]
 ) -> dict[Node, bytes]:
-    """Return the stored hashes of these ranges; each is read once, even if several ranges contain it."""
+    """Return the stored hashes of these ranges; each is read once, even if several ranges contain
+    it.
+    """
     listed = _joined(ranges)
     leaves = [each for each in listed if each.level == 0]
     inner = [each for each in listed if each.level > 0]
@@ -73,7 +75,8 @@ async def batches_by_month(
 ) -> list[dict[str, Any]]:
     """Return the batches that reach into these ranges, as `leaf_hashes` takes them.
 
-    Those of a month together: a proof reads batches next to its entry and next to the end of the log, and none of all the months between.
+    Those of a month together: a proof reads batches next to its entry and next to the end of the
+    log, and none of all the months between.
     """
     asked = {"begins": [each.begin for each in ranges], "ends": [each.end for each in ranges]}
     months: dict[tuple[int, int], list[tuple[Any, ...]]] = {}

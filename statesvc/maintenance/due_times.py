@@ -28,7 +28,8 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryRules:
-    """Bounds of a notification's due time: the longest delay after each attempt, the longest of all, and the longest lease.
+    """Bounds of a notification's due time: the longest delay after each attempt, the longest of
+    all, and the longest lease.
 
     `notice_lease_seconds`: how long a notice of the operator's is under way at most.
     """

@@ -1,4 +1,7 @@
-"""The maintenance of the tables. Every step is idempotent and safe next to other workers doing the same, so it needs no leader."""
+"""The maintenance of the tables.
+
+Every step is idempotent and safe next to other workers doing the same, so it needs no leader.
+"""
 
 from typing import Any, Final
 

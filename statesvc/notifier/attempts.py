@@ -41,7 +41,9 @@ class AttemptResult:
 
     @property
     def delivered_lag_seconds(self) -> float | None:
-        """Time from the carrier's ACK to the subscriber's; None: not delivered, or no message caused it."""
+        """Time from the carrier's ACK to the subscriber's; None: not delivered, or no message
+        caused it.
+        """
         received_at = self.delivery.received_at
         if (
             received_at is None
@@ -67,7 +69,9 @@ class UnsettledAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Result of starting a claim: `refused` may not be sent after all; `again`: another claim may find more at once."""
+    """Result of starting a claim: `refused` may not be sent after all; `again`: another claim
+    may find more at once.
+    """
 
     refused: Sequence[Delivery]
     again: bool
@@ -101,7 +105,10 @@ class Attempts:
     def start(
         self, group: asyncio.TaskGroup, offer: Offer, deliveries: Sequence[Delivery]
     ) -> Started:
-        """Start the deliveries of a claim. An answer that came during the claim may forbid some of them."""
+        """Start the deliveries of a claim.
+
+        An answer that came during the claim may forbid some of them.
+        """
         claimed, refused = time.monotonic(), []
         self._claim += 1
         found, found_retries = Counter[UUID](), Counter[UUID]()
@@ -197,7 +204,9 @@ class Attempts:
         self._wake.set()
 
     def _is_waited_for(self, ended: UnsettledAttempt, claim: int) -> bool:
-        """Return whether a claim may find more once this is settled: behind it, a claim since its own may have passed over something."""
+        """Return whether a claim may find more once this is settled: behind it, a claim since its
+        own may have passed over something.
+        """
         answer, delivery = ended.result.answer, ended.result.delivery
         delivered = answer is not None and answer.outcome is AttemptOutcome.DELIVERED
         return (
@@ -224,7 +233,8 @@ class Attempts:
         secrets = live(delivery.secrets, started_at)
         if not secrets:
             return Answer(outcome=AttemptOutcome.UNSIGNED, duration_seconds=0.0)
-        # the receiver compares this with its own clock: a machine whose clock is wrong must not have all of its deliveries refused
+        # the receiver compares this with its own clock: a machine whose clock is wrong must not
+        # have all of its deliveries refused
         timestamp = int(started_at.timestamp())
         notification = delivery.notification
         headers = signed_headers(

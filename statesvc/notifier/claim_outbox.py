@@ -1,7 +1,7 @@
 """Claiming notifications from the outbox, and giving them back.
 
-A claim is a lease under a fencing token: `outbox.available_at` is its end, so a notifier that dies needs no rescue. Attempts are
-counted at the claim, before anything is sent.
+A claim is a lease under a fencing token: `outbox.available_at` is its end, so a notifier that dies
+needs no rescue. Attempts are counted at the claim, before anything is sent.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,7 +41,9 @@ class Delivery(QueuedNotification):
     token: UUID
     claimed_at: datetime
     received_at: datetime | None = None
-    """Time at which the message that caused it was acknowledged; None: no message did, or it is a replay."""
+    """Time at which the message that caused it was acknowledged; None: no message
+    did, or it is a replay.
+    """
     traceparent: str | None = None
     has_rate: bool = False
     """Its subscription has a contracted rate, which may have delayed it."""
@@ -68,7 +70,10 @@ class OutboxClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedRows:
-    """Rows that a claim leased. The lease is durable once its transaction is. `at`: the database's time."""
+    """Rows that a claim leased.
+
+    The lease is durable once its transaction is. `at`: the database's time.
+    """
 
     token: UUID
     at: datetime

@@ -57,7 +57,10 @@ class Collapse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """A subscription for which too much waits. Unless `too_many`, only notifications older than `too_old` collapse."""
+    """A subscription for which too much waits.
+
+    Unless `too_many`, only notifications older than `too_old` collapse.
+    """
 
     subscription_id: UUID
     too_many: bool
@@ -65,7 +68,10 @@ class Backlog:
 
 
 def collapses(waiting: Sequence[Waiting]) -> list[Collapse]:
-    """Return which notification of each shipment can replace which. `waiting` is ordered by shipment and sequence."""
+    """Return which notification of each shipment can replace which.
+
+    `waiting` is ordered by shipment and sequence.
+    """
     found = []
     for _, group in groupby(waiting, key=lambda one: one.shipment_id):
         *before, last = group

@@ -1,7 +1,7 @@
 """Housekeeping of the notifier besides sending.
 
-It removes notifications of deleted subscriptions, bounds the backlog of the others, reviews those that only fail, and notifies the
-operator.
+It removes notifications of deleted subscriptions, bounds the backlog of the others, reviews those
+that only fail, and notifies the operator.
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,10 @@ class BacklogBound:
 
 
 class NotifierUpkeep(Periodic):
-    """Runs at the start and at every sweep until `stop`. Safe next to other notifiers that do the same."""
+    """Runs at the start and at every sweep until `stop`.
+
+    Safe next to other notifiers that do the same.
+    """
 
     def __init__(
         self, context: NotifierContext, *, worker: str, bound: BacklogBound, every_seconds: float
@@ -98,7 +101,10 @@ class NotifierUpkeep(Periodic):
                 await notify(connection, OUTBOX, LOG)
 
     async def _purge(self, connection: AsyncConnection[Any]) -> None:
-        """Remove the notifications of deleted subscriptions. The entry of the deletion covers them; tries get an entry nevertheless."""
+        """Remove the notifications of deleted subscriptions.
+
+        The entry of the deletion covers them; tries get an entry nevertheless.
+        """
         async with connection.transaction():
             purged = await (
                 await connection.execute(_SQL["purge"], {"limit": _PURGED_AT_ONCE}, binary=True)

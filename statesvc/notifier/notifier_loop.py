@@ -8,8 +8,8 @@ turn: settle, claim --> send, many at once --(returns permits)--> ended
 ```
 An unsettled attempt is sent again after a crash, so it waits for a claim only a moment
 (`NotifierLimits.settle_within_seconds`). The wake-up event is cleared before a turn, never after,
-so that a hint during the turn survives. A permit is held for as long as its attempt lasts; claimed and
-unsettled deliveries are bounded too, so memory does not grow while the database is away.
+so that a hint during the turn survives. A permit is held for as long as its attempt lasts; claimed
+and unsettled deliveries are bounded too, so memory does not grow while the database is away.
 """
 
 import asyncio
@@ -98,7 +98,9 @@ class Notifier:
             settle_within_seconds=self._limits.settle_within_seconds,
         )
         self._claim_at = self._ask_due_at = self._due_at = float("-inf")
-        """Times to claim, to query the next due time again, and that due time, on the monotonic clock."""
+        """Times to claim, to query the next due time again, and that due time, on the monotonic
+        clock.
+        """
         self._has_rates = False
         """A subscription has a contracted rate: its permits change with time."""
         self._clock = DatabaseClock()
@@ -152,7 +154,9 @@ class Notifier:
         self._wake.set()
 
     async def _take_turns(self, group: asyncio.TaskGroup) -> None:
-        """Retry until a turn is committed: unsettled deliveries count against the bound, and leases fence late ones."""
+        """Retry until a turn is committed: unsettled deliveries count against the bound, and
+        leases fence late ones.
+        """
         delays = reconnect_delays(self._jitter)
         ended: list[UnsettledAttempt] = []
         settled_before = False
@@ -164,7 +168,8 @@ class Notifier:
             try:
                 pause = await self._turn(group, ended, settled_before=settled_before)
             except psycopg.Error as error:
-                # a server that only reads, behind a pooler that lets us in, is no operational error to psycopg
+                # a server that only reads, behind a pooler that lets us in, is no
+                # operational error to psycopg
                 if (
                     not isinstance(error, psycopg.OperationalError)
                     and failure(error) is not Failure.UNAVAILABLE
@@ -185,7 +190,9 @@ class Notifier:
                 await set_within(self._wake, left)
 
     def _take_ended(self, ended: list[UnsettledAttempt]) -> None:
-        """Take ended attempts when it is time to settle them or to claim, unless a group is tried again, which stays as it is."""
+        """Take ended attempts when it is time to settle them or to claim, unless a group is tried
+        again, which stays as it is.
+        """
         is_due = self._stopped.is_set() or time.monotonic() >= min(
             self._claim_at, self._attempts.settle_at
         )
@@ -334,7 +341,9 @@ class Notifier:
             _log.warning("deliveries_left_unsettled", count=self._attempts.ended.qsize())
 
     async def _release(self) -> None:
-        """Give back the leases of aborted deliveries; if that fails, they are claimed again when their leases end."""
+        """Give back the leases of aborted deliveries; if that fails, they are claimed again
+        when their leases end.
+        """
         tokens = self._attempts.cancelled()
         if not tokens:
             return

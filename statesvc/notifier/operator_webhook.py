@@ -1,6 +1,8 @@
-"""The operator's webhook: each notice is posted there, signed like any notification and retried on the same schedule.
+"""The operator's webhook: each notice is posted there, signed like any notification and
+retried on the same schedule.
 
-The operator of the service names it, so it may have any address. A notice that it never accepts stays in `GET /v1/notices`.
+The operator of the service names it, so it may have any address. A notice that it never accepts
+stays in `GET /v1/notices`.
 """
 
 import asyncio
@@ -53,7 +55,10 @@ class OperatorWebhook:
     keys: Sequence[bytes] = field(repr=False)
 
     async def notify(self, pool: Connections) -> int:
-        """Post a bounded number of due notices. Returns how many were accepted. Holds no database connection meanwhile."""
+        """Post a bounded number of due notices.
+
+        Returns how many were accepted. Holds no database connection meanwhile.
+        """
         async with pool.connection() as connection:
             cursor = await connection.execute(
                 _SQL["claim"],
@@ -95,7 +100,8 @@ class OperatorWebhook:
 
 
 async def _settle(connection: AsyncConnection[Any], due: _Due, *, accepted: bool) -> None:
-    delay = next_delay_seconds(due.sends, retry_after_seconds=None, jitter=random.random())  # noqa: S311 - spreads retries, guards nothing
+    # spreads retries, guards nothing
+    delay = next_delay_seconds(due.sends, retry_after_seconds=None, jitter=random.random())  # noqa: S311
     await connection.execute(
         _SQL["settle"], {"notice_id": due.notice_id, "accepted": accepted, "delay": delay}
     )

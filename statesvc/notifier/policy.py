@@ -105,7 +105,9 @@ def judge(failing: Failing, *, now: datetime) -> Judgement:
 
 
 def blames_receiver(outcome: AttemptOutcome) -> bool:
-    """Return whether the receiver is to blame for an attempt that ended like this; it is not if we could not sign or send it."""
+    """Return whether the receiver is to blame for an attempt that ended like this; it is not if we
+    could not sign or send it.
+    """
     return outcome in _BLAMED
 
 
@@ -139,7 +141,10 @@ class ReceiverOutcomes:
 async def note(
     connection: Sender, outcomes: ReceiverOutcomes, *, now: datetime
 ) -> Pending[list[Notice]]:
-    """Store since when receivers fail, in the caller's transaction and pipeline. Returns notices about those that recovered."""
+    """Store since when receivers fail, in the caller's transaction and pipeline.
+
+    Returns notices about those that recovered.
+    """
     if outcomes.failed:
         # one statement locks all, so that two settlements never hold each other's
         await connection.execute(
@@ -164,7 +169,10 @@ async def note(
 async def disable(
     connection: Sender, subscription_ids: Sequence[UUID], *, why: str, now: datetime
 ) -> Disabled:
-    """Disable these and write the notices. The caller records the actions, in the batch of its transaction."""
+    """Disable these and write the notices.
+
+    The caller records the actions, in the batch of its transaction.
+    """
     parameters: dict[str, Any] = {
         "subscription_ids": sorted(subscription_ids),
         "why": why,
@@ -195,7 +203,10 @@ async def disable(
 
 
 async def review(connection: AsyncConnection[Any]) -> list[Notice]:
-    """Warn of receivers that have failed for long, disable those beyond the bound. Returns the committed notices."""
+    """Warn of receivers that have failed for long, disable those beyond the bound.
+
+    Returns the committed notices.
+    """
     notices: list[Notice] = []
     actions: list[Action] = []
     warned: list[UUID] = []

@@ -1,1 +1,3 @@
-"""Privacy: erasure of a shipment, its replay after a restore, and the rotation of the master key."""
+"""Privacy: erasure of a shipment, its replay after a restore, and the rotation of the master
+key.
+"""

@@ -72,7 +72,9 @@ class Erasure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
-    """`shipments` lost their key now; `already` had none before. `complete_at`: when the last backup that holds a key expires.
+    """`shipments` lost their key now; `already` had none before.
+
+    `complete_at`: when the last backup that holds a key expires.
 
     `tombstones`: of all of them. It is not complete before they are published.
     """
@@ -169,7 +171,10 @@ def _tombstone(erasure: Erasure, shipment: UUID, discriminator: str) -> Tombston
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterSearch:
-    """Search of a carrier's dead letters for a number. `folder`: the archive, where bodies may be by now."""
+    """Search of a carrier's dead letters for a number.
+
+    `folder`: the archive, where bodies may be by now.
+    """
 
     carrier_id: str
     number: str
@@ -180,7 +185,10 @@ class DeadLetterSearch:
 
 @dataclass(slots=True)
 class ErasedDeadLetters:
-    """`named` of the dead letters searched lost their key. `next_after`: where to go on; None: all were searched."""
+    """`named` of the dead letters searched lost their key.
+
+    `next_after`: where to go on; None: all were searched.
+    """
 
     searched: int = 0
     named: int = 0
@@ -190,7 +198,10 @@ class ErasedDeadLetters:
 async def erase_dead_letters(
     connection: Connection, search: DeadLetterSearch, *, after: int = 0
 ) -> ErasedDeadLetters:
-    """Search the bodies of the next dead letters, and take the keys of those that name the number. Safe to stop, and to run again."""
+    """Search the bodies of the next dead letters, and take the keys of those that name the number.
+
+    Safe to stop, and to run again.
+    """
     cursor = await connection.execute(
         _SQL["sealed_dead_letters"],
         {"carrier_id": search.carrier_id, "after": after, "limit": DEAD_LETTERS_AT_ONCE},

@@ -152,7 +152,9 @@ async def _streams(
 
 
 async def rewrap(connection: Connection, rows: list[tuple[UUID, bytes, bytes]]) -> int:
-    """Wrap keys again while appends lock these rows too: on a deadlock or a lock timeout the statement is tried again."""
+    """Wrap keys again while appends lock these rows too: on a deadlock or a lock timeout the
+    statement is tried again.
+    """
     for attempt in range(1, _TRIES + 1):
         try:
             return (
@@ -166,7 +168,10 @@ async def rewrap(connection: Connection, rows: list[tuple[UUID, bytes, bytes]]) 
 
 
 async def rewrap_root_key(connection: Connection, kms: Kms) -> bool:
-    """Have the KMS wrap the root key again, under the newest version of the KMS's key. `connection` as the owner. Raises KmsError."""
+    """Have the KMS wrap the root key again, under the newest version of the KMS's key.
+
+    `connection` as the owner. Raises KmsError.
+    """
     found = await read_wrapped(connection, kms)
     if found is None or not await kms.is_outdated(found[1]):
         return False

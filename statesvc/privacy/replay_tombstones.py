@@ -21,7 +21,10 @@ _SQL = queries("statesvc.privacy", "replay_tombstones")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayTask:
-    """`folder`: the archive of bodies. `backup_days`: how long copies of a key may be left in backups."""
+    """`folder`: the archive of bodies.
+
+    `backup_days`: how long copies of a key may be left in backups.
+    """
 
     tombstones: Tombstones
     keyring: Keyring
@@ -43,7 +46,9 @@ class ReplayedTombstones:
 async def replay_tombstones(
     connection: AsyncConnection[Any], task: ReplayTask
 ) -> ReplayedTombstones:
-    """Replay the tombstones, each in its own transaction, as it was done at first; safe to run again. Raises TombstoneError."""
+    """Replay the tombstones, each in its own transaction, as it was done at first; safe to run
+    again. Raises TombstoneError.
+    """
     replayed = ReplayedTombstones()
     for tombstone in await task.tombstones.read():
         match tombstone.kind:

@@ -1,1 +1,3 @@
-"""The inbox as the Python workers speak its claim protocol; the functions themselves are in the database."""
+"""The inbox as the Python workers speak its claim protocol; the functions
+themselves are in the database.
+"""

@@ -1,4 +1,7 @@
-"""Quotas: a carrier's weight in each claim, and how many of its messages workers may lease at once. Each change is in the log."""
+"""Quotas: a carrier's weight in each claim, and how many of its messages workers may lease at once.
+
+Each change is in the log.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime

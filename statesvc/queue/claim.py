@@ -72,7 +72,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """Request of a worker. `sweep` looks below the low-water marks, `rescue_first` for ended leases before the lanes."""
+    """Request of a worker.
+
+    `sweep` looks below the low-water marks, `rescue_first` for ended leases before the lanes.
+    """
 
     worker: str
     limit: int
@@ -125,7 +128,8 @@ def _claimed(rows: Sequence[Any]) -> Claimed:
 async def lock_leased(
     connection: Sender, token: UUID, message_ids: Iterable[UUID], *, lock_seconds: float
 ) -> Pending[set[UUID]]:
-    """Lock the messages for this transaction, which from then on waits `lock_seconds` for a lock at most.
+    """Lock the messages for this transaction, which from then on waits
+    `lock_seconds` for a lock at most.
 
     Returns those that the token still covers. The others belong to another worker now.
     """
@@ -214,7 +218,10 @@ async def _forget_erased(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """A message that is given back, to be available again after `delay`. `error` names a type and an SQLSTATE, no value."""
+    """A message that is given back, to be available again after `delay`.
+
+    `error` names a type and an SQLSTATE, no value.
+    """
 
     message_id: UUID
     delay: timedelta
@@ -243,7 +250,9 @@ async def postpone(connection: Sender, token: UUID, message_ids: Sequence[UUID])
 
 
 async def extend(connection: Sender, token: UUID, *, lease_seconds: float) -> int:
-    """Extend the lease to `lease_seconds` from now; return how many messages the token still holds."""
+    """Extend the lease to `lease_seconds` from now; return how many messages the token still
+    holds.
+    """
     row = await (
         await connection.execute(
             SQL["extend"], {"token": token, "lease": timedelta(seconds=lease_seconds)}

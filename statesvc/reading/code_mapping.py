@@ -278,7 +278,9 @@ async def teach(
     actor: str,
     replaces: int | None = None,
 ) -> int:
-    """Add a mapping of a code as it is printed. Its texts are stored sealed for as long as a mapping in effect names them.
+    """Add a mapping of a code as it is printed.
+
+    Its texts are stored sealed for as long as a mapping in effect names them.
 
     Raises NotMappedError where a mapping is to be taken back and none is in effect.
     """
@@ -311,7 +313,10 @@ async def teach(
 async def mapped_texts(
     connection: AsyncConnection[Any], keyring: Keyring, carrier: Carrier
 ) -> Mapping[str, str]:
-    """Return the texts of a carrier's mapped codes and of its tables, by their stand-ins. Personal, if an operator mapped such a text."""
+    """Return the texts of a carrier's mapped codes and of its tables, by their stand-ins.
+
+    Personal, if an operator mapped such a text.
+    """
     carrier_id = carrier.carrier_id
     cursor = await connection.execute(_SQL["mapped_texts"], {"carrier_id": carrier_id}, binary=True)
     taught = {

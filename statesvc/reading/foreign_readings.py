@@ -82,7 +82,9 @@ class LeftShare(NamedTuple):
 
 
 def left_shares(readings: Sequence[ReadingState]) -> list[LeftShare]:
-    """Return the shares of readers that are silent though messages wait, or for which others had to read within the last hour."""
+    """Return the shares of readers that are silent though messages wait, or for which others had to
+    read within the last hour.
+    """
     found = []
     for state in readings:
         is_silent = state.asked_seconds is None or state.asked_seconds > state.fallback_seconds

@@ -74,7 +74,9 @@ class HandedOver:
         return self._message(self.stable, self.stable_handed_over)
 
     def as_candidate_read(self) -> Message | None:
-        """Return the message as the candidate handed it over; None: it declined, or the body is gone."""
+        """Return the message as the candidate handed it over; None: it declined, or the body is
+        gone.
+        """
         return None if self.handed_over is None else self._message(self.candidate, self.handed_over)
 
     def _message(self, reader: str | None, handed_over: bytes | None) -> Message | None:

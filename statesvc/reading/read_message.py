@@ -37,7 +37,10 @@ class Handover(NamedTuple):
 
 
 def taken_over(message: Message, body_key: SealingKey) -> Handover:
-    """Open and check the hand-over. Raises UnreadableMessageError, `normalizer_failed`: a defect of the worker that sealed it."""
+    """Open and check the hand-over.
+
+    Raises UnreadableMessageError, `normalizer_failed`: a defect of the worker that sealed it.
+    """
     reader = READER.fullmatch(message.normalized_by or "")
     if reader is None:
         raise UnreadableMessageError(
@@ -67,7 +70,9 @@ class Read:
     numbers: tuple[Numbered, ...] = ()
     """Numbers that it names without an event."""
     keeps_body: bool = True
-    """False if it names too many numbers to make a key for each: its body cannot be opened after it is settled."""
+    """False if it names too many numbers to make a key for each: its body cannot be
+    opened after it is settled.
+    """
     tried_on: str | None = None
     """The foreign candidate that it is tried on, once it has taken effect."""
     body_key: SealingKey = field(repr=False)
@@ -151,9 +156,11 @@ def read_message(
             shipments=named,
         )
     except MemoryError:
-        # this process's limit, not the message's fault: its lease ends, and it is then processed alone
+        # this process's limit, not the message's fault: its lease ends, and it is then processed
+        # alone
         raise
-    except Exception as error:  # noqa: BLE001 - a defect in one normalizer must not stop the others' messages
+    # a defect in one normalizer must not stop the others' messages
+    except Exception as error:  # noqa: BLE001
         named, detail = _named(salted_body, carrier), _where(error)
         return Burial(
             message_id=message.message_id,

@@ -65,7 +65,9 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """The share falls to 0 when too many (in percent) of the last `messages` trials failed, or were read differently."""
+    """The share falls to 0 when too many (in percent) of the last `messages` trials failed, or
+    were read differently.
+    """
 
     messages: int
     errors_percent: float | None = None
@@ -209,7 +211,8 @@ async def set_hold(
 ) -> None:
     """Turn the kill switch of `carrier_id` (or `ALL`); it takes effect at the next claim.
 
-    After a release the caller wakes `statesvc.database.wakeups.channels.INBOX`, or the workers find the messages at their next sweep.
+    After a release the caller wakes `statesvc.database.wakeups.channels.INBOX`, or the workers find
+    the messages at their next sweep.
     """
     async with connection.transaction():
         await connection.execute(
@@ -235,9 +238,12 @@ async def set_rollout(
     actor: str,
     force: bool = False,
 ) -> None:
-    """Set a candidate's share; in effect at the next claim. The caller has asked `refusals`, and wakes the workers.
+    """Set a candidate's share; in effect at the next claim.
 
-    Raises DifferingEventsError, unless forced, where the share is to grow though the candidate was seen to give other event ids.
+    The caller has asked `refusals`, and wakes the workers.
+
+    Raises DifferingEventsError, unless forced, where the share is to grow though the candidate was
+    seen to give other event ids.
     """
     guard = rollout.guard
     async with connection.transaction():

@@ -1,7 +1,8 @@
-"""Results of a candidate's trials: totals, differences, and the guard that sets the share back to 0.
+"""Results of a candidate's trials: totals, differences, and the guard that sets the share back to
+0.
 
-Written after the batch has taken effect, in a transaction of its own: losing it loses evidence, never an event. Everything here is
-bounded: rows a batch, rows a carrier.
+Written after the batch has taken effect, in a transaction of its own: losing it loses evidence,
+never an event. Everything here is bounded: rows a batch, rows a carrier.
 
 """
 
@@ -197,7 +198,9 @@ async def list_differences(
     before: int,
     limit: int,
 ) -> tuple[list[StoredDifference], int | None]:
-    """Return a page, newest first, of those with an id below `before`; and the `before` of the next page (None: this is the last)."""
+    """Return a page, newest first, of those with an id below `before`; and the `before` of the next
+    page (None: this is the last).
+    """
     cursor = connection.cursor(row_factory=class_row(StoredDifference))
     await cursor.execute(
         _SQL["list_diffs"],

@@ -1,1 +1,3 @@
-"""The composition root: each role is built here from settings, and nowhere else, and runs until it is asked to stop."""
+"""The composition root: each role is built here from settings, and nowhere else, and runs
+until it is asked to stop.
+"""

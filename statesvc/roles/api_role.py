@@ -187,7 +187,9 @@ async def run(launch: Launch) -> int:
 
 
 def sampling(launch: Launch, base: Runtime) -> Callable[[], Awaitable[None]]:
-    """Return what brings the metrics of the database up to date at a scrape; they show the last reading."""
+    """Return what brings the metrics of the database up to date at a scrape; they
+    show the last reading.
+    """
     database, archive = launch.settings.database, archive_folder(launch.settings)
     volumes = {"data": database.data_dir} if database.database_url is None else {}
     depths = DepthGauges(base.pool)

@@ -50,7 +50,9 @@ def require_known_carriers(settings: Settings) -> None:
 
 
 def note_accepted_carriers(settings: Settings) -> None:
-    """Store beside the embedded server's data which carriers this service's settings let in, for commands in other shells."""
+    """Store beside the embedded server's data which carriers this service's settings let in, for
+    commands in other shells.
+    """
     accepted = sorted(filter(settings.authenticates, CARRIERS))
     (settings.database.data_dir / _ACCEPTED).write_text("".join(f"{each}\n" for each in accepted))
 

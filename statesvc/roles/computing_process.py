@@ -29,7 +29,10 @@ LIMITS: Final = PoolLimits(
     lock_seconds=5.0,
     idle_in_transaction_seconds=60.0,
 )
-"""Its connection is one that a command may need a moment later. It runs in idle time, so that to connect takes long where that is rare."""
+"""Its connection is one that a command may need a moment later.
+
+It runs in idle time, so that to connect takes long where that is rare.
+"""
 
 
 async def compute(settings: Settings) -> None:

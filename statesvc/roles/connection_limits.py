@@ -1,7 +1,8 @@
 """Limits of connections: how many each role has, and the limits of each.
 
-One process of each role together have at most STATESVC_DATABASE_CONNECTIONS, or what the server leaves them where that is fewer. Of these
-the first are direct: a process listens and sends wake-ups over one, and the sealer leads over another. The rest are shared out to pools.
+One process of each role together have at most STATESVC_DATABASE_CONNECTIONS, or what the server
+leaves them where that is fewer. Of these the first are direct: a process listens and sends wake-ups
+over one, and the sealer leads over another. The rest are shared out to pools.
 """
 
 from collections import Counter
@@ -150,12 +151,16 @@ def api_limits(settings: Settings) -> PoolLimits:
 
 
 def reader_limits(settings: Settings) -> PoolLimits:
-    """Return the limits of the connection that reads while the database takes no writes: there is none until then."""
+    """Return the limits of the connection that reads while the database takes no writes:
+    there is none until then.
+    """
     return replace(api_limits(settings), connections_min=0)
 
 
 def worker_limits(settings: Settings) -> PoolLimits:
-    """Return the limits of worker, notifier and sealer: patient, but all below the lease, so that a frozen process blocks no rescue."""
+    """Return the limits of worker, notifier and sealer: patient, but all below the lease, so that a
+    frozen process blocks no rescue.
+    """
     worker = settings.worker
     return PoolLimits(
         connections_max=1,
@@ -171,7 +176,9 @@ def worker_limits(settings: Settings) -> PoolLimits:
 
 
 def lead_limits(settings: Settings) -> SessionLimits:
-    """Return the limits of the session that leads the sealers: those of a worker's statements; a pass may take several."""
+    """Return the limits of the session that leads the sealers: those of a worker's statements; a
+    pass may take several.
+    """
     worker = settings.worker
     return SessionLimits(
         statement_seconds=worker.statement_seconds,

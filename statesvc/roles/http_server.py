@@ -1,4 +1,6 @@
-"""The HTTP server of a role: of `ingress` and `api` it is the work itself, of the others only the health calls."""
+"""The HTTP server of a role: of `ingress` and `api` it is the work itself, of the others
+only the health calls.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -118,13 +120,15 @@ async def serve(
     app.middlewares.extend(middlewares)
 
     async def close_while_draining(_request: web.Request, response: web.StreamResponse) -> None:
-        # a client that keeps its connection would lose the request that it sends while this process closes it
+        # a client that keeps its connection would lose the request that it sends while
+        # this process closes it
         if base.readiness.is_draining:
             response.headers[hdrs.CONNECTION] = "close"
             response.force_close()
 
     async def wake_sealer(request: web.Request, _response: web.StreamResponse) -> None:
-        # a call, and a recorded reading, may have written to the log; what a webhook says is written there once a worker has read it
+        # a call, and a recorded reading, may have written to the log; what a webhook says is
+        # written there once a worker has read it
         if was_recorded(request) or (
             request.method not in _READING and not request.path.startswith("/v1/webhooks/")
         ):
@@ -162,7 +166,9 @@ def server_component(server: Server) -> Component:
 
 
 async def run_with_health(launch: Launch, base: Runtime, parts: Sequence[Component]) -> int:
-    """Run the parts of roles without calls of their own until it is asked to stop: their servers answer for their health alone."""
+    """Run the parts of roles without calls of their own until it is asked to stop: their servers
+    answer for their health alone.
+    """
     keys = Keys(base.pool)
     async with AsyncExitStack() as stack:
         for role, port in launch.ports.items():

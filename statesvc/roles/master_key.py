@@ -66,7 +66,10 @@ def key_sources(settings: Settings) -> KeySources:
 async def open_master_keys(
     settings: Settings, connection: AsyncConnection[Any], *, make: bool = False
 ) -> MasterKeys:
-    """Open the keys of this installation. `make`: a root key under the KMS where there is none. Raises MasterKeyError and KmsError."""
+    """Open the keys of this installation.
+
+    `make`: a root key under the KMS where there is none. Raises MasterKeyError and KmsError.
+    """
     return await open_sources(key_sources(settings), connection, make=make)
 
 

@@ -1,6 +1,7 @@
 """Address of a process's metrics: one of their own, or a unix socket for the supervisor.
 
-The address is not that of webhooks and calls, and bounds what it costs (`MetricsServer`): who may ask for a number must not delay an ACK.
+The address is not that of webhooks and calls, and bounds what it costs (`MetricsServer`): who may
+ask for a number must not delay an ACK.
 """
 
 import asyncio
@@ -121,7 +122,10 @@ async def _alive() -> bytes:
 async def serving_metrics(
     http: HttpSettings, telemetry: Telemetry, *, role: str, port: int, control: Path | None
 ) -> AsyncIterator[RoleMetrics]:
-    """Serve the metrics for the time of the block. `control`: where a supervisor asks for them, and whether this process lives."""
+    """Serve the metrics for the time of the block.
+
+    `control`: where a supervisor asks for them, and whether this process lives.
+    """
     metrics = RoleMetrics(telemetry, role=role)
     if control is not None:
         server = MetricsServer(

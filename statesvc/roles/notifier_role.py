@@ -68,7 +68,8 @@ async def notifier_component(launch: Launch, base: Runtime) -> AsyncIterator[Com
                 in_flight_max=settings.notifier.in_flight_max,
                 lease_seconds=settings.notifier.lease_seconds,
                 sweep_seconds=settings.notifier.sweep_seconds,
-                # a worker writes notifications once a window, and the claim of the next ones settles these
+                # a worker writes notifications once a window, and the claim of the
+                # next ones settles these
                 settle_within_seconds=SETTLE_WITHIN_SECONDS + settings.worker.window_seconds,
                 grace_seconds=settings.http.grace_seconds,
                 backlog=BacklogBound(

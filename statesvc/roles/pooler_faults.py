@@ -42,7 +42,11 @@ class PoolerSettingError(RuntimeError):
 
 
 async def require_usable_pooler(dsns: Dsns, settings: Settings) -> None:
-    """Check the pooler. Raises PoolerSettingError with everything that is wrong, and OperationalError where the server does not answer."""
+    """Check the pooler.
+
+    Raises PoolerSettingError with everything that is wrong, and OperationalError where the
+    server does not answer.
+    """
     service = await pooler_mode(dsns.service)
     listen = await pooler_mode(dsns.listen) if dsns.is_pooled else service
     faults = [
@@ -93,7 +97,9 @@ async def limits_fault(dsns: Dsns, settings: Settings) -> str | None:
 
 
 async def prepared_fault(dsns: Dsns, settings: Settings) -> str | None:
-    """Check, behind a pooler in transaction mode, that it carries prepared statements, where they are on."""
+    """Check, behind a pooler in transaction mode, that it carries prepared
+    statements, where they are on.
+    """
     if not settings.database.prepared_statements:
         return None
     if not await carries_prepared(dsns.service):
@@ -107,7 +113,9 @@ async def prepared_fault(dsns: Dsns, settings: Settings) -> str | None:
 
 
 async def pooler_mode(dsn: str) -> PoolerMode:
-    """Find the mode with two clients at once: in transaction mode they meet on a server connection, or one of them changes its own."""
+    """Find the mode with two clients at once: in transaction mode they meet on a server connection,
+    or one of them changes its own.
+    """
     async with await _connect(dsn) as one, await _connect(dsn) as other:
         ones, others = set(), set()
         for _ in range(TRIES):
@@ -120,7 +128,9 @@ async def pooler_mode(dsn: str) -> PoolerMode:
 
 
 async def carries_prepared(dsn: str) -> bool:
-    """Return whether a prepared statement is there when a pooler in transaction mode gives the client another server connection."""
+    """Return whether a prepared statement is there when a pooler in transaction mode gives the
+    client another server connection.
+    """
     async with await _connect(dsn) as one, await _connect(dsn) as other:
         one.prepare_threshold = 1
         for _ in range(TRIES):
@@ -140,7 +150,8 @@ async def carries_prepared(dsn: str) -> bool:
                     psycopg.errors.InvalidSqlStatementName,
                     psycopg.errors.DuplicatePreparedStatement,
                 ):
-                    # what this check prepared lies on the connection that the other client holds now
+                    # what this check prepared lies on the connection that the other client holds
+                    # now
                     await other.execute(_SQL["forget_prepared"])
                     return False
     return True

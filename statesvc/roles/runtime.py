@@ -1,4 +1,6 @@
-"""Dependencies of every role at run time: telemetry, the database, the keyring, wake-ups, readiness. Closed in the reverse order."""
+"""Dependencies of every role at run time: telemetry, the database, the keyring, wake-ups,
+readiness. Closed in the reverse order.
+"""
 
 import asyncio
 import os
@@ -50,7 +52,9 @@ Role = Literal["ingress", "api", "worker", "notifier", "sealer"]
 
 RETRY_SECONDS: Final = 1.0
 DEATHS: Final = "deaths"
-"""Name of the file, in the folder of wake-ups, to which the supervisor writes which children died."""
+"""Name of the file, in the folder of wake-ups, to which the supervisor writes which children
+died.
+"""
 
 log = structlog.get_logger()
 
@@ -73,9 +77,13 @@ class Launch:
     busy_niceness: int = 0
     sealer_port: int | None = None
     control: Path | None = None
-    """Unix socket where a supervisor asks for the metrics, and whether this process lives; None: the metrics have an address."""
+    """Unix socket where a supervisor asks for the metrics, and whether this process lives; None:
+    the metrics have an address.
+    """
     start: str = field(default_factory=lambda: secrets.token_hex(4))
-    """Distinguishes this start from any other: hosts and process numbers come again (every container is process 1)."""
+    """Distinguishes this start from any other: hosts and process numbers come again (every
+    container is process 1).
+    """
 
     @property
     def ports(self) -> dict[Role, int]:
@@ -241,7 +249,10 @@ def _normalizers() -> list[str]:
 
 
 def require_database(settings: DatabaseSettings) -> Dsns:
-    """Return DATABASE_URL, or the embedded server that `statesvc up` keeps running. Raises NoDataError and StoppedDatabaseError."""
+    """Return DATABASE_URL, or the embedded server that `statesvc up` keeps running.
+
+    Raises NoDataError and StoppedDatabaseError.
+    """
     dsns = locate(settings)
     if dsns is None:
         raise StoppedDatabaseError(str(settings.data_dir.absolute()))
@@ -273,7 +284,8 @@ async def _opened(
 ) -> tuple[Keyring, ConnectionPlan]:
     """Wait for the database, its schema and the KMS as long as it takes.
 
-    Raises KmsError, CopyFaultError, MissingPartitionError, PoolerSettingError and TooFewConnectionsError where waiting does not help.
+    Raises KmsError, CopyFaultError, MissingPartitionError, PoolerSettingError and
+    TooFewConnectionsError where waiting does not help.
     """
     while not signals.stopping.is_set():
         try:

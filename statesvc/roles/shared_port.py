@@ -24,7 +24,9 @@ _UNDECIDED_BYTES_MAX: Final = 64
 
 
 def path_begins(head: bytes) -> str | None:
-    """Return the path at the beginning of a request, as far as it is needed; None: too little has come. Empty: this is no HTTP."""
+    """Return the path at the beginning of a request, as far as it is needed; None: too little has
+    come. Empty: this is no HTTP.
+    """
     match = _TARGET.match(head)
     if match is None:
         return None if len(head) < _UNDECIDED_BYTES_MAX else ""
@@ -77,10 +79,14 @@ class SharedPort:
         return self._handoff.is_up
 
     def unready(self) -> str | None:
-        """Return why the port is not whole yet. Once it was, webhooks alone decide: they do not wait for an `api` that starts again."""
+        """Return why the port is not whole yet.
+
+        Once it was, webhooks alone decide: they do not wait for an `api` that starts again.
+        """
         return None if self._handoff.was_up else "the api has not started yet"
 
-    def _adopt(self, client: socket.socket, head: bytes, is_shared: bool) -> None:  # noqa: FBT001 - as `Handoff` calls it
+    # as `Handoff` calls it
+    def _adopt(self, client: socket.socket, head: bytes, is_shared: bool) -> None:  # noqa: FBT001
         if self._server is None:
             client.close()
             return
@@ -94,7 +100,9 @@ class SharedPort:
 
 @web.middleware
 async def without_api(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer a call that could not be handed to `api`: it is away, or the call came in one piece with a webhook before it."""
+    """Answer a call that could not be handed to `api`: it is away, or the call came in one piece
+    with a webhook before it.
+    """
     if request.path.startswith(WEBHOOKS) or request.path in HEALTH:
         return await handler(request)
     raise Problem(Code.API_UNAVAILABLE, "webhooks are taken, the API is not there now; try again")

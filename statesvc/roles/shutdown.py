@@ -1,9 +1,12 @@
-"""Shutdown of a process: readiness fails first, then its parts stop taking work, then they finish within the grace period.
+"""Shutdown of a process: readiness fails first, then its parts stop taking work, then they finish
+within the grace period.
 
-SIGTERM and SIGINT ask for it, and so do a terminal that closes (SIGHUP) and the death of the supervisor. Between the first and the
-second step a role that is called from outside goes on serving, until load balancers have noticed. A second signal cuts everything
-short, at any point: what is in progress is cancelled and given back. A part that ends by itself, or a helper task that dies, stops the
-whole process with an error: half a worker is worse than none, because its supervisor restarts a dead one.
+SIGTERM and SIGINT ask for it, and so do a terminal that closes (SIGHUP) and the death of the
+supervisor. Between the first and the second step a role that is called from outside goes on
+serving, until load balancers have noticed. A second signal cuts everything short, at any point:
+what is in progress is cancelled and given back. A part that ends by itself, or a helper task that
+dies, stops the whole process with an error: half a worker is worse than none, because its
+supervisor restarts a dead one.
 """
 
 import asyncio
@@ -20,7 +23,9 @@ import structlog
 from statesvc.background.waiting import set_within
 
 SUPERVISED_VARIABLE: Final = "STATESVC_SUPERVISED"
-"""Set by the supervisor: standard input is then a pipe that closes when the supervisor dies, however it dies."""
+"""Set by the supervisor: standard input is then a pipe that closes when the supervisor
+dies, however it dies.
+"""
 GC_THRESHOLDS: Final = (200_000, 20, 20)
 
 log = structlog.get_logger()
@@ -75,7 +80,10 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShutdownTimes:
-    """Time limits of stopping. `drain_seconds`: serving on, not ready any more; `grace_seconds`: finishing, after that."""
+    """Time limits of stopping.
+
+    `drain_seconds`: serving on, not ready any more; `grace_seconds`: finishing, after that.
+    """
 
     grace_seconds: float
     drain_seconds: float = 0.0
@@ -89,12 +97,15 @@ async def run_until_stopped(
     drain: Callable[[], None],
     times: ShutdownTimes,
 ) -> int:
-    """Run until it is asked to stop; return the exit code. `helpers` are tasks started elsewhere that must not end before."""
+    """Run until it is asked to stop; return the exit code.
+
+    `helpers` are tasks started elsewhere that must not end before.
+    """
     # what was built so far lives as long as the process: no collection needs to visit it again
     gc.collect()
     gc.freeze()
-    # reference counting frees nearly all garbage, and a worker's batch is a hundred thousand objects that are all in use: the default,
-    # seven hundred new ones, would search them repeatedly
+    # reference counting frees nearly all garbage, and a worker's batch is a hundred thousand
+    # objects that are all in use: the default, seven hundred new ones, would search them repeatedly
     gc.set_threshold(*GC_THRESHOLDS)
     tasks = [asyncio.create_task(part.run(), name=part.name) for part in parts]
     stop_requested = asyncio.create_task(signals.stopping.wait(), name="stop-signal")
@@ -121,7 +132,10 @@ async def run_until_stopped(
 async def _finish(
     tasks: Sequence[asyncio.Task[None]], *, signals: StopSignals, grace_seconds: float
 ) -> bool:
-    """Wait for the tasks; those that are late are cancelled. Return True if a second signal cut it short."""
+    """Wait for the tasks; those that are late are cancelled.
+
+    Return True if a second signal cut it short.
+    """
     running = [task for task in tasks if not task.done()]
     if not running:
         return signals.aborting.is_set()

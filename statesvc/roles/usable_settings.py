@@ -1,4 +1,6 @@
-"""Checks before a role, or `up`, does anything: settings that a role could not work with, in words, and once."""
+"""Checks before a role, or `up`, does anything: settings that a role could not work
+with, in words, and once.
+"""
 
 import socket
 from typing import Final
@@ -22,7 +24,10 @@ _WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, n
 
 
 def require_usable(settings: Settings, *, host: str, port: int) -> None:
-    """Check the settings. Raises SettingError and UnusableFolderError. `host`, `port`: where it is to listen."""
+    """Check the settings.
+
+    Raises SettingError and UnusableFolderError. `host`, `port`: where it is to listen.
+    """
     require_known_carriers(settings)
     _require_host(host)
     _require_own_port(settings, host, port)

@@ -1,6 +1,8 @@
-"""Pings for the watchdog of systemd (`WatchdogSec=`), from the event loop: a process that is silent is started again.
+"""Pings for the watchdog of systemd (`WatchdogSec=`), from the event loop: a process that is
+silent is started again.
 
-Silent where systemd did not ask this process: the children of `statesvc up` inherit its variables, and are watched by it.
+Silent where systemd did not ask this process: the children of `statesvc up` inherit its variables,
+and are watched by it.
 """
 
 import os

@@ -1,4 +1,6 @@
-"""The role `worker`: turns messages into events, state and notifications, and keeps the tables in order."""
+"""The role `worker`: turns messages into events, state and notifications, and keeps the tables in
+order.
+"""
 
 from dataclasses import replace
 from functools import partial

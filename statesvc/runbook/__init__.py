@@ -1,4 +1,6 @@
-"""The pages of the runbook: docs/runbook in a checkout, package data in a wheel (deploy/packaging/wheel_hook.py puts them here)."""
+"""The pages of the runbook: docs/runbook in a checkout, package data in a wheel
+(deploy/packaging/wheel_hook.py puts them here).
+"""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,8 @@
-"""Check of the clock behind the time of sealing: the database's is compared with this machine's, and with the log.
+"""Check of the clock behind the time of sealing: the database's is compared with this
+machine's, and with the log.
 
-Entries keep their time of sealing for ever, and `as_of` reads by it: a clock that is ahead for seconds can make `as_of` answer 404 for an
-hour.
+Entries keep their time of sealing for ever, and `as_of` reads by it: a clock that is ahead for
+seconds can make `as_of` answer 404 for an hour.
 """
 
 import time
@@ -26,7 +27,10 @@ class ClockError(RefusalError):
 
 @dataclass(slots=True)
 class ClockCheck:
-    """`now`: this machine's wall clock. `database_ahead_seconds`: as it was found last; negative where the database's clock is behind."""
+    """`now`: this machine's wall clock.
+
+    `database_ahead_seconds`: as it was found last; negative where the database's clock is behind.
+    """
 
     seconds_max: float = CLOCK_SECONDS_MAX
     now: Callable[[], float] = field(default=time.time)

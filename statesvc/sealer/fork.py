@@ -53,7 +53,10 @@ class NoForkError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkRequest:
-    """A request to fork the log. `retired`: ids of signing keys that were retired before the restore, and must not sign again."""
+    """A request to fork the log.
+
+    `retired`: ids of signing keys that were retired before the restore, and must not sign again.
+    """
 
     actor: str
     why: str
@@ -76,7 +79,11 @@ class LostHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork:
-    """Result of a fork. `lost_keys` were made after the backup: their secrets are gone. `new_key`: where no other was left to sign."""
+    """Result of a fork.
+
+    `lost_keys` were made after the backup: their secrets are gone. `new_key`: where no
+    other was left to sign.
+    """
 
     epoch: int
     lost: LostHistory
@@ -248,7 +255,9 @@ def _key_action(
 
 
 async def _keep_lost_keys(connection: Connection, publication: Publication) -> list[VerifierKey]:
-    """Store keys that were made after the backup: heads that they signed are still verified with them."""
+    """Store keys that were made after the backup: heads that they signed are still verified with
+    them.
+    """
     known = {key.verifier for key in await read_keys(connection)}
     lost = [key for key in _pinned(publication) if key not in known]
     for key in lost:
@@ -269,7 +278,9 @@ def _pinned(publication: Publication) -> list[VerifierKey]:
 
 
 async def _take_lead(connection: Connection) -> None:
-    """Take the lead: a sealer that refuses this log releases it at once, and checks again each half minute."""
+    """Take the lead: a sealer that refuses this log releases it at once, and checks
+    again each half minute.
+    """
     for _ in range(_LEAD_TRIES):
         row = await (await connection.execute(SEAL["lead"])).fetchone()
         if row is not None and row[0]:

@@ -46,8 +46,9 @@ _log = structlog.get_logger()
 class Publication:
     """Places where heads are published, and the name of the log. `file` None: only in the database.
 
-    The publisher also puts them into the `store`; a new leader compares the log with the newest head there. `keys_file` pins the log's
-    public keys: `verify` trusts these, and no key that only the database has.
+    The publisher also puts them into the `store`; a new leader compares the log with the newest
+    head there. `keys_file` pins the log's public keys: `verify` trusts these, and no key that
+    only the database has.
     """
 
     file: Path | None

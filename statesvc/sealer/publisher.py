@@ -1,4 +1,6 @@
-"""Publishing checkpoints to a store outside the database: the newest, at most one an interval, without holding up the sealer."""
+"""Publishing checkpoints to a store outside the database: the newest, at most one an interval,
+without holding up the sealer.
+"""
 
 import asyncio
 from collections.abc import Callable

@@ -19,7 +19,9 @@ class RefusalError(RuntimeError):
 
 
 class ForkError(RefusalError):
-    """The log has another history than the one that was published: nobody may be notified of it until a human has decided."""
+    """The log has another history than the one that was published: nobody may be notified of it
+    until a human has decided.
+    """
 
 
 SQL = queries("statesvc.sealer", "seal")
@@ -45,7 +47,11 @@ class SealedLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealPass:
-    """Result of a pass. `oldest` is when the batch that waited longest was recorded; `last_batch_id` the highest that was sealed."""
+    """Result of a pass.
+
+    `oldest` is when the batch that waited longest was recorded; `last_batch_id` the
+    highest that was sealed.
+    """
 
     sealed: SealedLog
     batches: int = 0
@@ -118,7 +124,10 @@ class ForgottenBatches:
         self._swept_to = 0
 
     async def requeue(self, connection: AsyncConnection[Any], writers: Writers) -> list[int]:
-        """Queue those of the next ids, and return them. At the end it stays where the last sweep ended: ids commit late."""
+        """Queue those of the next ids, and return them.
+
+        At the end it stays where the last sweep ended: ids commit late.
+        """
         to_id = min(writers.last_batch_id, self._from_id + FORGOTTEN_IDS_MAX)
         # reads months of the log: a prepared plan for all of them would cost more
         rows = await connection.execute(
@@ -134,9 +143,13 @@ class ForgottenBatches:
 
 
 async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: int) -> SealPass:
-    """Place the batches from `from_id` on that one snapshot shows, the lowest first, in one statement. Raises RefusalError.
+    """Place the batches from `from_id` on that one snapshot shows, the lowest
+    first, in one statement.
 
-    Between reading and placing nobody else changes the queue's rows: only the leader removes them, and this connection has the lead.
+    Raises RefusalError.
+
+    Between reading and placing nobody else changes the queue's rows: only the leader removes them,
+    and this connection has the lead.
     """
     rows = await (
         await connection.execute(

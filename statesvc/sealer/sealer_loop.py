@@ -1,10 +1,12 @@
-"""The sealer's loop: take the lead, then seal and sign whenever something was committed, until stopped.
+"""The sealer's loop: take the lead, then seal and sign whenever something was
+committed, until stopped.
 
 ```
 standby --lock--> take stock --agrees--> [ wait for a wake-up or the sweep > seal > sign > publish ] --connection lost--> standby
                       +--contradicts--> refuse, logged as an error; check again later
 ```
-The leader's lock and its writes are on one connection: a sealer that loses the lead can write nothing more.
+The leader's lock and its writes are on one connection: a sealer that loses the lead
+can write nothing more.
 """
 
 import asyncio
@@ -158,7 +160,10 @@ class Sealer:
         return False
 
     async def _end_silent_lead(self, connection: AsyncConnection[Any]) -> bool:
-        """Return whether the lead may be free now. A session that was ended before and still has it is stopped: then `blocked` names it."""
+        """Return whether the lead may be free now.
+
+        A session that was ended before and still has it is stopped: then `blocked` names it.
+        """
         silent_seconds = max(SILENT_SECONDS, _SILENT_SWEEPS * self._pace.sweep_seconds)
         lead = await silent_lead(connection, silent_seconds=silent_seconds, lost_pid=self._pid)
         if lead is None:

@@ -33,7 +33,10 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authority:
-    """Time stamp authority. `interval_seconds`: at least this long between stamps, while the same keys sign."""
+    """Time stamp authority.
+
+    `interval_seconds`: at least this long between stamps, while the same keys sign.
+    """
 
     url: str
     trust: Trust

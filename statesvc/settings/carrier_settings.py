@@ -11,7 +11,8 @@ from events.carriers.carrier import Basic, ChosenAuthentication, SharedHeader, U
 from events.parsing.times import is_zone
 from events.parsing.zones import zone_row
 
-WEBHOOK_SECRET_PREFIX: Final = "STATESVC_WEBHOOK_SECRET_"  # noqa: S105 - the name of a variable, not a secret
+# the name of a variable, not a secret
+WEBHOOK_SECRET_PREFIX: Final = "STATESVC_WEBHOOK_SECRET_"  # noqa: S105
 WEBHOOK_AUTH_PREFIX: Final = "STATESVC_WEBHOOK_AUTH_"
 WEBHOOK_IPS_PREFIX: Final = "STATESVC_WEBHOOK_IPS_"
 WEBHOOK_JWKS_PREFIX: Final = "STATESVC_WEBHOOK_JWKS_"

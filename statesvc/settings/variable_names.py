@@ -24,7 +24,9 @@ _OF_COMMANDS: Final = frozenset(
 _OF_ROLES: Final = frozenset(
     {"STATESVC_OWNER_PASSWORD", "STATESVC_SERVICE_PASSWORD", "STATESVC_AUDITOR_PASSWORD"}
 )
-"""Variables that psql reads (`statesvc migrate --roles`), still set where `migrate` follows in the same shell."""
+"""Variables that psql reads (`statesvc migrate --roles`), still set where `migrate`
+follows in the same shell.
+"""
 _OTHERS: Final = (
     _OF_COMMANDS
     | _OF_ROLES
@@ -36,7 +38,9 @@ _OTHERS: Final = (
         "STATESVC_HYPOTHESIS",
     }
 )
-"""Variables that are read before the settings, that `up` hands to its children, and that the project's own tests read."""
+"""Variables that are read before the settings, that `up` hands to its children, and that the
+project's own tests read.
+"""
 _OTHER_PREFIXES: Final = ("STATESVC_TEST_", "STATESVC_SOAK_")
 _KUBERNETES_ENDINGS: Final = (
     "_SERVICE_HOST",

@@ -1,1 +1,3 @@
-"""Shipments as they are read and stored: state, history, audit trail, as of an instant, and the rebuild of their projection."""
+"""Shipments as they are read and stored: state, history, audit trail, as of an instant, and the
+rebuild of their projection.
+"""

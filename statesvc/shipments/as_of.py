@@ -59,7 +59,10 @@ class Horizon:
 
 
 async def horizon_at(connection: AsyncConnection[Any], instant: datetime) -> Horizon:
-    """Return what was sealed at `instant`. Past the newest head there may be entries still to be sealed, so it is clamped to that."""
+    """Return what was sealed at `instant`.
+
+    Past the newest head there may be entries still to be sealed, so it is clamped to that.
+    """
     newest = await latest_head(connection)
     if newest is None:
         return Horizon(0, instant, clamped=False)

@@ -180,7 +180,10 @@ def _notification(
     receiver: Receiver | None,
     waiting: Mapping[NotificationKey, datetime] | None,
 ) -> AuditNotification:
-    """Return the notification; its times are those of the event or observation. `waiting`: until when they wait today; None: not asked."""
+    """Return the notification; its times are those of the event or observation.
+
+    `waiting`: until when they wait today; None: not asked.
+    """
     return {
         "webhook_id": one.webhook_id,
         "subscription_id": UUID(key.subscription_id),

@@ -39,7 +39,10 @@ class AwaitedHours(NamedTuple):
 async def await_number(
     connection: Connection, number: AttachedTo, hours: int, *, actor: str, why: Mapping[str, str]
 ) -> AwaitedHours:
-    """Await it, with an entry in the log unless it is awaited for these hours already. Raises NumberErasedError."""
+    """Await it, with an entry in the log unless it is awaited for these hours already.
+
+    Raises NumberErasedError.
+    """
     async with connection.transaction():
         (is_erased,) = await _row(connection, "is_erased", number._asdict()) or (False,)
         if is_erased:
@@ -131,5 +134,6 @@ def _target(number: AttachedTo) -> str:
     return f"{SHIPMENT}{number.carrier_id} {number.number}"
 
 
-async def _row(connection: Connection, query: str, parameters: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as the query has it
+# as the query has it
+async def _row(connection: Connection, query: str, parameters: Mapping[str, Any]) -> Any:  # noqa: ANN401
     return await (await connection.execute(_SQL[query], parameters, binary=True)).fetchone()

@@ -77,7 +77,10 @@ def rule_scope(carrier_id: str, service: str | None) -> RuleScope:
 
 @dataclass(frozen=True, slots=True)
 class RuleBook:
-    """The most specific wins: a carrier's service, the carrier, `default`. Services are spelled as they are compared."""
+    """The most specific wins: a carrier's service, the carrier, `default`.
+
+    Services are spelled as they are compared.
+    """
 
     default: ExpectationRules = DEFAULT_RULES
     by_carrier: Mapping[str, ExpectationRules] = field(default_factory=dict)
@@ -112,7 +115,9 @@ DEFAULTS: Final = RuleBook()
 
 @lru_cache(maxsize=16)
 def rule_book(text: str | None) -> RuleBook:
-    """Parse rows of carrier, service, revision and rules, as JSON, the wider before the narrower; None: there are none."""
+    """Parse rows of carrier, service, revision and rules, as JSON, the wider before the
+    narrower; None: there are none.
+    """
     book = DEFAULTS
     for carrier_id, service, revision, document in orjson.loads(text or "[]"):
         book = book.changed(RuleScope(carrier_id, service), document, revision=revision)

@@ -142,7 +142,9 @@ async def find_shipment(
 async def other_sources(
     connection: AsyncConnection[Any], shipment: StoredShipment
 ) -> list[OtherSource]:
-    """Return the shipments of other carriers and numbers that are the same parcel, the latest first."""
+    """Return the shipments of other carriers and numbers that are the same parcel, the latest
+    first.
+    """
     if shipment.parcel_id is None:
         return []
     cursor = connection.cursor(binary=True, row_factory=dict_row)

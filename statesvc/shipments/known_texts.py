@@ -1,7 +1,9 @@
-"""Texts in place of codes, for readers who may not open sealed parts: a text that the carrier's own tables know is not personal.
+"""Texts in place of codes, for readers who may not open sealed parts: a text that the carrier's own
+tables know is not personal.
 
-In clear the log has a keyed digest of such a text. A text that the tables do not know stays one. Not in what subscribers are sent: that
-is made again, byte for byte, whatever the tables have learned since.
+In clear the log has a keyed digest of such a text. A text that the tables do not know stays
+one. Not in what subscribers are sent: that is made again, byte for byte, whatever the
+tables have learned since.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,6 @@
-"""Times in the offset in which a carrier stated them: columns of time hold only the instant, so the offset is stored elsewhere."""
+"""Times in the offset in which a carrier stated them: columns of time hold only the instant, so the
+offset is stored elsewhere.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
@@ -16,7 +18,9 @@ def in_offset(instant: datetime, offset_seconds: int) -> datetime:
 
 
 def local_times(state: Mapping[str, Any]) -> Mapping[str, datetime]:
-    """Return the times of a parsed state, by the name of their column: the state keeps them as the events stated them."""
+    """Return the times of a parsed state, by the name of their column: the state keeps them as
+    the events stated them.
+    """
     return {
         column: datetime.fromisoformat(state[name])
         for name, column in _STATED.items()

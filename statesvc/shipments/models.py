@@ -1,7 +1,8 @@
-"""The answers about shipments: what is sent, and what OpenAPI shows, for both are made of these types.
+"""The answers about shipments: what is sent, and what OpenAPI shows, for both are made of these
+types.
 
-A type names its JSON as it is written, so values that come from the database or the log stay as they are stored there: a status that a
-later version wrote is shown, not refused.
+A type names its JSON as it is written, so values that come from the database or the log stay as
+they are stored there: a status that a later version wrote is shown, not refused.
 """
 
 from datetime import datetime
@@ -17,7 +18,10 @@ from statesvc.bodies.find_bodies import BodyLocation
 
 
 def text_of(kind: Any) -> GetPydanticSchema:  # noqa: ANN401 - any type that pydantic knows
-    """Describe a text that is the written form of a `kind`. Words of a vocabulary are shown, and left open: later versions add some."""
+    """Describe a text that is the written form of a `kind`.
+
+    Words of a vocabulary are shown, and left open: later versions add some.
+    """
     return GetPydanticSchema(
         lambda _source, handler: handler.generate_schema(kind),
         lambda schema, handler: _open(handler(schema)),
@@ -71,7 +75,9 @@ class EventLocation(TypedDict):
 
 
 class PersonalPart(TypedDict, total=False):
-    """Members of an event that are shown only where they are asked for, with scope `pii`; else there are no such members."""
+    """Members of an event that are shown only where they are asked for, with scope `pii`; else
+    there are no such members.
+    """
 
     description: Personal
     signed_by: Personal
@@ -177,7 +183,10 @@ class AuditTransition(EntryPosition, StatusChange):
 
 
 class ShipmentObservation(EntryPosition):
-    """Something that did not happen, as we noticed it. `version`: of the shipment's last event then."""
+    """Something that did not happen, as we noticed it.
+
+    `version`: of the shipment's last event then.
+    """
 
     kind: Annotated[str, Field(examples=["stalled"])]
     since: Annotated[AwareDatetime, Field(description="The deadline that passed.")]
@@ -196,7 +205,10 @@ class ShipmentObservation(EntryPosition):
 
 
 class AuditConflict(StatedEvent, MessageSource, EntryPosition):
-    """A statement with the same event id and other facts. `shipment_id` holds the event, `claimed_shipment_id` is the one that it named."""
+    """A statement with the same event id and other facts.
+
+    `shipment_id` holds the event, `claimed_shipment_id` is the one that it named.
+    """
 
     shipment_id: UUID
     claimed_shipment_id: UUID
@@ -208,7 +220,11 @@ class AuditConflict(StatedEvent, MessageSource, EntryPosition):
 
 
 class AuditAttempt(EntryPosition):
-    """One try at one notification. `body_commitment` binds what was sent. Its place is that of the entry of the end, which lists all."""
+    """One try at one notification.
+
+    `body_commitment` binds what was sent. Its place is that of the entry of the end, which lists
+    all.
+    """
 
     number: int
     started_at: AwareDatetime
@@ -220,7 +236,9 @@ class AuditAttempt(EntryPosition):
 
 
 class AuditFanout(EntryPosition):
-    """The entry by which a subscriber is notified of a change: with the change, or later by a replay."""
+    """The entry by which a subscriber is notified of a change: with the change, or later by a
+    replay.
+    """
 
     recorded_at: AwareDatetime
     replayed: Annotated[bool, Field(description="It had been notified before.")]
@@ -265,7 +283,9 @@ class AuditNotification(StatusChange):
 
 
 class AuditPersonalRead(EntryPosition):
-    """An entry about readings of personal fields: the first of an hour, or how many followed it within the hour."""
+    """An entry about readings of personal fields: the first of an hour, or how many
+    followed it within the hour.
+    """
 
     actor: str
     target: Annotated[str, Field(description="The shipment, or one of its messages.")]
@@ -314,7 +334,9 @@ class ShipmentSummary(ShipmentFields):
 
 
 class ListedShipment(ShipmentFields):
-    """A shipment as lists show it; or a number with references and without a statement: version 0."""
+    """A shipment as lists show it; or a number with references and without a statement: version
+    0.
+    """
 
     last_event_at: Annotated[
         AwareDatetime | None,
@@ -378,7 +400,9 @@ class SameParcel(TypedDict, total=False):
 
 
 class AsOf(TypedDict, total=False):
-    """Members for `as_of`: the instant that the answer is about, and the last entry that was sealed by then."""
+    """Members for `as_of`: the instant that the answer is about, and the last entry
+    that was sealed by then.
+    """
 
     as_of: AwareDatetime
     as_of_log_index: Annotated[int | None, Field(description="Null: nothing was sealed by then.")]

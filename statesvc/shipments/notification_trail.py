@@ -1,4 +1,7 @@
-"""The notifications of a shipment as entries of the log say them: fan-outs open them, attempt entries end them. Pure.
+"""The notifications of a shipment as entries of the log say them: fan-outs open them,
+attempt entries end them.
+
+Pure.
 
 A notification may be opened and ended several times: it was replayed.
 """
@@ -37,7 +40,10 @@ class LoggedTry:
 
 @dataclass(slots=True)
 class LoggedNotification:
-    """A notification as the log has it. `event`: the leaf hash of the event that names the change."""
+    """A notification as the log has it.
+
+    `event`: the leaf hash of the event that names the change.
+    """
 
     event: str
     from_status: str
@@ -51,13 +57,18 @@ class LoggedNotification:
     covered_by: int | None = None
     gap: Mapping[str, int] | None = None
     epochs: set[int] = field(default_factory=set)
-    """Epochs of the log in which its entries were recorded: what waits when the log forks is sent with the new one."""
+    """Epochs of the log in which its entries were recorded: what waits when the log forks is
+    sent with the new one.
+    """
 
 
 def notifications_of(
     fanouts: Iterable[tuple[Document, Any]], ends: Iterable[tuple[Document, Any]]
 ) -> dict[NotificationKey, LoggedNotification]:
-    """Return the notifications by change and subscription. Both arguments are pairs of document and entry, in the order of the log."""
+    """Return the notifications by change and subscription.
+
+    Both arguments are pairs of document and entry, in the order of the log.
+    """
     found: dict[NotificationKey, LoggedNotification] = {}
     for document, entry in fanouts:
         for subscription_id in document["subscriptions"]:
@@ -92,7 +103,8 @@ def notifications_of(
     return dict(sorted(found.items()))
 
 
-def _end(one: LoggedNotification | None, document: Document, entry: Any) -> None:  # noqa: ANN401 - the caller's
+# the caller's
+def _end(one: LoggedNotification | None, document: Document, entry: Any) -> None:  # noqa: ANN401
     if one is None:
         return
     one.tries += (LoggedTry(each, entry, covered=False) for each in document["tries"])

@@ -43,7 +43,9 @@ async def read_observations(
 
 
 def read_document(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row of an entry with its `document` and `leaf_hash`, which follow from its canonical bytes."""
+    """Return the row of an entry with its `document` and `leaf_hash`, which follow
+    from its canonical bytes.
+    """
     canonical = decompress_json(row["canonical"])
     return {**row, "document": orjson.loads(canonical), "leaf_hash": leaf_hash_of(canonical).hex()}
 

@@ -1,6 +1,7 @@
 """The personal parts of events, opened for readers with scope `pii` only.
 
-A part opens with its shipment's key. An erased shipment has none left: its personal fields read as null, for ever.
+A part opens with its shipment's key. An erased shipment has none left: its personal fields
+read as null, for ever.
 """
 
 from collections.abc import Mapping

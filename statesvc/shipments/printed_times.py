@@ -1,4 +1,6 @@
-"""Times as a reader of evidence sees them: no more exact than the carrier stated them, and always with the zone."""
+"""Times as a reader of evidence sees them: no more exact than the carrier stated them,
+and always with the zone.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -19,7 +21,9 @@ _STATED_ZONES: Final = frozenset({"explicit", "pair"})
 
 
 def carrier_time(document: Mapping[str, Any]) -> str:
-    """Format when an event happened, on the carrier's own clock, sortable as text: `2026-03-01 14:05 UTC-05:00`."""
+    """Format when an event happened, on the carrier's own clock, sortable as text:
+    `2026-03-01 14:05 UTC-05:00`.
+    """
     at = datetime.fromisoformat(document["occurred_at"])
     clock = {"day": "%Y-%m-%d", "minute": f"%Y-%m-%d %H:%M {offset(at)}"}.get(
         document["time_precision"], f"%Y-%m-%d %H:%M:%S {offset(at)}"
@@ -28,7 +32,9 @@ def carrier_time(document: Mapping[str, Any]) -> str:
 
 
 def stated_time(document: Mapping[str, Any]) -> str:
-    """Format the time as evidence prints it, everywhere: `1 Mar 2026, 14:05 UTC-05:00`, with the source of a zone of ours."""
+    """Format the time as evidence prints it, everywhere: `1 Mar 2026, 14:05 UTC-05:00`, with the
+    source of a zone of ours.
+    """
     return short_time(document) + _source(document)
 
 

@@ -87,7 +87,9 @@ async def save_shipments(
     heads: Mapping[UUID, StreamHead],
     rules: RuleBook,
 ) -> None:
-    """Write the states of locked shipments, and when they are looked at again because something is expected of them."""
+    """Write the states of locked shipments, and when they are looked at again because
+    something is expected of them.
+    """
     rows = [
         _row(shipment_id, shipments[shipment_id], heads[shipment_id].first_recorded_at, rules)
         for shipment_id in sorted(shipments, key=_BY_INT)

@@ -29,7 +29,9 @@ Connection = AsyncConnection[Any]
 
 
 class PromiseGroup(TypedDict):
-    """Promises of one carrier, service, lane and month, or of all of a dimension that was not asked for (null)."""
+    """Promises of one carrier, service, lane and month, or of all of a dimension that
+    was not asked for (null).
+    """
 
     carrier_id: str | None
     service: Annotated[
@@ -98,7 +100,9 @@ FROM_THE_START: Final = PromisePosition(datetime(1, 1, 1, tzinfo=UTC), UUID(int=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromiseFilter:
-    """Filter of promises: for days from `since` on and before `until`; None: of the last `DAYS_DEFAULT` days, and all to come."""
+    """Filter of promises: for days from `since` on and before `until`; None: of the last
+    `DAYS_DEFAULT` days, and all to come.
+    """
 
     since: date | None = None
     until: date | None = None
@@ -169,7 +173,9 @@ def _group(counts: Sequence[_Count]) -> PromiseGroup:
 
 
 def percentile(counted: Counter[int], percent: int) -> int | None:
-    """Return the smallest value that at least `percent` of all are not above; None: there are none."""
+    """Return the smallest value that at least `percent` of all are not above; None: there are
+    none.
+    """
     values = sorted(counted)
     reached = accumulate(counted[value] for value in values)
     return next(

@@ -1,7 +1,9 @@
-"""References: what a shipper attaches to a tracking number, an order id and metadata; the number's first scan may come later.
+"""References: what a shipper attaches to a tracking number, an order id and metadata; the number's
+first scan may come later.
 
-The values are sealed before they reach the database and found by keyed digests. The log says that they were attached, by whom, and their
-digest; never what they are. Erasing the number takes them away, and refuses what would come later.
+The values are sealed before they reach the database and found by keyed digests. The log says that
+they were attached, by whom, and their digest; never what they are. Erasing the number takes them
+away, and refuses what would come later.
 """
 
 import unicodedata
@@ -41,7 +43,9 @@ MetadataName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,40}$")]
 
 
 def _names_first(schema: dict[str, Any]) -> None:
-    """Refuse names that break the pattern; pydantic's `patternProperties` alone would let them through."""
+    """Refuse names that break the pattern; pydantic's `patternProperties` alone
+    would let them through.
+    """
     ((pattern, value),) = schema.pop("patternProperties").items()
     schema |= {"propertyNames": {"pattern": pattern}, "additionalProperties": value}
 
@@ -121,7 +125,9 @@ class AwaitedNumber(NamedTuple):
     """Its hours are over."""
 
     def listed(self) -> ListedShipment:
-        """Return it as the shipment that its first scan makes of it, if that has no discriminator."""
+        """Return it as the shipment that its first scan makes of it, if that has no
+        discriminator.
+        """
         return {
             "shipment_id": shipment_id(self.carrier_id, self.number, ""),
             "carrier_id": self.carrier_id,
@@ -178,7 +184,9 @@ async def attach_references(
     actor: str,
     why: Mapping[str, str],
 ) -> AttachedReferences:
-    """Put these in place of all that was attached, with an entry in the log unless they are the same. Raises NumberErasedError."""
+    """Put these in place of all that was attached, with an entry in the log unless they are the
+    same. Raises NumberErasedError.
+    """
     async with connection.transaction():
         before = await read_references(connection, keyring, number)
         if references.parcel != (before and before.references.parcel):
@@ -216,7 +224,10 @@ async def attach_references(
 async def numbers_of_reference(
     connection: AsyncConnection[Any], keyring: Keyring, value: str
 ) -> list[AttachedTo]:
-    """Return the numbers that a value is attached to, as order id or under any name. Raises ReferenceTooCommonError."""
+    """Return the numbers that a value is attached to, as order id or under any name.
+
+    Raises ReferenceTooCommonError.
+    """
     wanted = {"digest": _found_by(keyring, value), "limit": NUMBERS_MAX + 1}
     rows = await (await connection.execute(_SQL["numbers_of_reference"], wanted)).fetchall()
     if len(rows) > NUMBERS_MAX:

@@ -1,4 +1,6 @@
-"""Shipments listed: all of them, or those that bear a number, under a filter; page by page in the order of their last change."""
+"""Shipments listed: all of them, or those that bear a number, under a filter; page by page in the
+order of their last change.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,7 +70,9 @@ class ShipmentFilter:
         return ListPosition(END_OF_TIME if self.newest_first else self.since, AFTER_ALL)
 
     def follows(self, position: ListPosition, after: ListPosition) -> bool:
-        """Return whether a position comes after another in this order, within the bounds of time."""
+        """Return whether a position comes after another in this order, within the bounds of
+        time.
+        """
         is_later = position < after if self.newest_first else position > after
         return is_later and self.since < position.recorded_at < self.before
 

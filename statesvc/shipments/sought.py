@@ -7,7 +7,9 @@ PART_CHARS_MIN: Final = 4
 
 
 def searches(sought: str) -> Iterator[Mapping[str, str]]:
-    """Yield parameters of `list_shipments`, the likeliest first: a whole number, a shipper's reference, how a number ends or begins."""
+    """Yield parameters of `list_shipments`, the likeliest first: a whole number, a shipper's
+    reference, how a number ends or begins.
+    """
     yield {"tracking_number": sought}
     if "*" not in sought:
         yield {"reference": sought}

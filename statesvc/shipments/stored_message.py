@@ -80,7 +80,8 @@ async def find_message(
 async def open_body(
     connection: AsyncConnection[Any], found: FoundMessage, keyring: Keyring
 ) -> bytes | None:
-    """Open the body byte for byte as the carrier sent it, proven by its commitment; None: it is no more.
+    """Open the body byte for byte as the carrier sent it, proven by its commitment; None: it is no
+    more.
 
     `SealError` where it was changed.
     """

@@ -33,7 +33,9 @@ class Seal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimelinePage:
-    """Some events in timeline order; `next_after` is the version to go on after, None at the end."""
+    """Some events in timeline order; `next_after` is the version to go on after, None at the
+    end.
+    """
 
     events: list[ShipmentEvent]
     next_after: int | None
@@ -47,7 +49,10 @@ async def timeline(
     limit: int,
     opener: Opener | None,
 ) -> TimelinePage | None:
-    """Return a page after the event with version `after` (None: from the start). None when the shipment has no such event."""
+    """Return a page after the event with version `after` (None: from the start).
+
+    None when the shipment has no such event.
+    """
     cursor = connection.cursor(binary=True)
     await cursor.execute(_SQL["events_of_shipment"], shipment.recorded(), prepare=False)
     rows = [

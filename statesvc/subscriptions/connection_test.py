@@ -39,7 +39,10 @@ class SentTest:
 async def send_test(
     targets: Targets, subscription_id: UUID, means: SigningMeans, *, kind: str = CONNECTION_TEST
 ) -> SentTest:
-    """Send the catalogue's example of a type, and wait for the answer. Holds no connection to the database meanwhile."""
+    """Send the catalogue's example of a type, and wait for the answer.
+
+    Holds no connection to the database meanwhile.
+    """
     now, webhook_id = datetime.now(UTC), f"t1-{secrets.token_hex(16)}"
     data: Mapping[str, Any]
     if kind == CONNECTION_TEST:

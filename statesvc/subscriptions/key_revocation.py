@@ -71,7 +71,9 @@ def require(held: Iterable[Scope], needs: Iterable[Scope], *, who: str) -> None:
 async def require_of_owner(
     connection: AsyncConnection[Any], owner: str, needs: Iterable[Scope]
 ) -> None:
-    """Check that the owner's live keys cover the needs; until the transaction ends none of them is revoked. Raises NotGrantedError."""
+    """Check that the owner's live keys cover the needs; until the transaction ends none of them is
+    revoked. Raises NotGrantedError.
+    """
     if owner == BOOTSTRAP:
         return
     rows = await (await connection.execute(_SQL["share_grants"], {"owner": owner})).fetchall()
@@ -82,7 +84,9 @@ async def require_of_owner(
 async def revoke_key(
     connection: AsyncConnection[Any], *, key_id: str, revoked_by: str, why: str = ""
 ) -> list[UUID] | None:
-    """End a key (within 5 seconds in every process), and the subscriptions that lived by it; None where it is unknown or ended already."""
+    """End a key (within 5 seconds in every process), and the subscriptions that lived by it; None
+    where it is unknown or ended already.
+    """
     async with connection.transaction():
         await connection.execute(_SQL["lock_keys"], {"key_id": key_id})
         row = await (await connection.execute(_SQL["revoke"], {"key_id": key_id})).fetchone()

@@ -34,7 +34,10 @@ async def resend(
     actor: str,
     why: str = "",
 ) -> None:
-    """Put it into the outbox, with an action in the log in the same transaction. Raises ArchivedHistoryError, UnderWayError."""
+    """Put it into the outbox, with an action in the log in the same transaction.
+
+    Raises ArchivedHistoryError, UnderWayError.
+    """
     await _until_ended(connection, subscription_id, sent)
     webhook_id = sent.notification.webhook_id
     details = {"webhook_id": webhook_id, **({"why": why} if why else {})}

@@ -42,7 +42,10 @@ class NotificationPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationFilter:
-    """Which notifications of a subscription; None: any. `numbers`: tracking numbers as they are compared."""
+    """Which notifications of a subscription; None: any.
+
+    `numbers`: tracking numbers as they are compared.
+    """
 
     subscription_id: UUID
     outcome: NotificationOutcome | None = None
@@ -85,7 +88,10 @@ class SentNotification:
     tries: Sequence[SentTry]
 
     def sent_body(self, keyring: Keyring, *, personal: bool) -> tuple[str | None, BodyState]:
-        """Return the body of the last try, or why it is not shown. `personal`: with personal fields, if it holds any."""
+        """Return the body of the last try, or why it is not shown.
+
+        `personal`: with personal fields, if it holds any.
+        """
         if not self.tries:
             return None, "not_sent"
         last, salt = self.tries[-1], public_salt(self.notification)
@@ -105,7 +111,9 @@ class SentNotification:
         return None, "unavailable"
 
     def _thin_bodies(self) -> list[str]:
-        """Return each body that may have been sent of the change: before or after others were left out, in this epoch or one before."""
+        """Return each body that may have been sent of the change: before or after others were left
+        out, in this epoch or one before.
+        """
         one = self.notification
         epochs = range(one.epoch or FIRST_EPOCH, FIRST_EPOCH - 1, -1)
         of_epochs = [
@@ -146,7 +154,10 @@ async def read_page(
     limit: int,
     window: int = WINDOW_ROWS,
 ) -> tuple[list[SentNotification], NotificationPosition | None]:
-    """Return the newest first, and where the next page begins; None: this is the last. A page may hold fewer than there are."""
+    """Return the newest first, and where the next page begins; None: this is the last.
+
+    A page may hold fewer than there are.
+    """
     found = await _read(connection, wanted, before=before, limit=limit, window=window)
     if len(found) == limit:
         return found, found[-1].place
@@ -161,7 +172,9 @@ async def read_page(
 async def find_notification(
     connection: AsyncConnection[Any], subscription_id: UUID, webhook_id: str
 ) -> NotificationPosition | None:
-    """Return where it is; None where the subscription has none of this id, or its month has left the database."""
+    """Return where it is; None where the subscription has none of this id, or its month
+    has left the database.
+    """
     row = await (
         await connection.execute(
             _SQL["place"], {"subscription_id": subscription_id, "webhook_id": webhook_id}

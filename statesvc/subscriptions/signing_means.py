@@ -1,4 +1,6 @@
-"""Means to sign and send a subscription's notifications, opened where that is used, and the public keys that verify them."""
+"""Means to sign and send a subscription's notifications, opened where that is used, and the public
+keys that verify them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +22,9 @@ _SQL = queries("statesvc.subscriptions", "signing_means")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningMeans:
-    """Means of a delivery: the address, the keys that sign now, an older signature beside theirs, and which payload."""
+    """Means of a delivery: the address, the keys that sign now, an older signature beside
+    theirs, and which payload.
+    """
 
     destination: Destination
     keys: tuple[SigningKey, ...]
@@ -65,7 +69,9 @@ def older_signature(stored: dict[str, str] | None) -> OlderSignature | None:
 async def read_public_keys(
     connection: AsyncConnection[Any], keyring: Keyring, subscription_ids: Sequence[UUID]
 ) -> dict[UUID, list[str]]:
-    """Return the keys that verify what is signed now, of those that sign with Ed25519; of the others none."""
+    """Return the keys that verify what is signed now, of those that sign with
+    Ed25519; of the others none.
+    """
     cursor = await connection.execute(
         _SQL["read_all_secrets"], {"subscription_ids": list(subscription_ids)}, binary=True
     )

@@ -1,8 +1,11 @@
-"""A subscription's secrets, stored sealed under the master key: those that sign, made here and shown once, a broker's login, own headers.
+"""A subscription's secrets, stored sealed under the master key: those that sign, made here and
+shown once, a broker's login, own headers.
 
-Of an Ed25519 pair the secret half never leaves the service; what is shown, at any time, is the public one.
+Of an Ed25519 pair the secret half never leaves the service; what is shown, at any
+time, is the public one.
 
-At most two are live. After a rotation the former one lives on for a grace period, in which everything is signed with both.
+At most two are live. After a rotation the former one lives on for a grace period, in which
+everything is signed with both.
 """
 
 import base64
@@ -96,7 +99,10 @@ def live(held: Sequence[Secret], now: datetime) -> tuple[SigningKey, ...]:
 def rotated(
     held: Sequence[Secret], new: Secret, *, now: datetime, grace: timedelta
 ) -> tuple[Secret, ...]:
-    """Return the new secret, and the current one until the end of its grace. Older ones end at once."""
+    """Return the new secret, and the current one until the end of its grace.
+
+    Older ones end at once.
+    """
     former = [
         replace(secret, retires_at=now + grace) for secret in held if secret.retires_at is None
     ]
@@ -111,7 +117,10 @@ def seal_secrets(keyring: Keyring, subscription_id: UUID, held: Sequence[Secret]
 def open_secrets(
     keyring: Keyring, subscription_id: UUID, sealed: Sequence[bytes]
 ) -> tuple[Secret, ...]:
-    """Open secrets. `SealError` where one was sealed under a master key that is gone, or for another subscription."""
+    """Open secrets.
+
+    `SealError` where one was sealed under a master key that is gone, or for another subscription.
+    """
     return tuple(_secret(keyring.master.open(one, _context(subscription_id))) for one in sealed)
 
 
@@ -151,7 +160,10 @@ def seal_login(keyring: Keyring, subscription_id: UUID, login: Login | None) -> 
 
 
 def open_login(keyring: Keyring, subscription_id: UUID, sealed: bytes | None) -> Login | None:
-    """Open a login. `SealError` where it was sealed under a master key that is gone, or for another subscription."""
+    """Open a login.
+
+    `SealError` where it was sealed under a master key that is gone, or for another subscription.
+    """
     if sealed is None:
         return None
     fields = orjson.loads(keyring.master.open(sealed, _login_context(subscription_id)))
@@ -170,7 +182,9 @@ def seal_headers(
 
 
 def open_headers(keyring: Keyring, subscription_id: UUID, sealed: bytes | None) -> dict[str, str]:
-    """Raise `SealError` where they were sealed under a master key that is gone, or for another subscription."""
+    """Raise `SealError` where they were sealed under a master key that is gone, or
+    for another subscription.
+    """
     if sealed is None:
         return {}
     headers: dict[str, str] = orjson.loads(

@@ -1,4 +1,7 @@
-"""Subscriptions in the database. Each change is an operator action in the log, in the same transaction."""
+"""Subscriptions in the database.
+
+Each change is an operator action in the log, in the same transaction.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -51,7 +54,9 @@ CHANGEABLE: Final = (
 _WIDENING: Final = frozenset(
     {"url", "carriers", "statuses", "types", "shipments", "payload", "pii"}
 )
-"""Columns that decide what is sent, and where to: changing one is as much a grant as making the subscription."""
+"""Columns that decide what is sent, and where to: changing one is as much a grant as
+making the subscription.
+"""
 
 State = Literal["active", "paused", "disabled"]
 Condition = Literal["active", "paused", "disabled", "failing"]
@@ -85,7 +90,9 @@ class SubscriptionRequest:
     rate_per_second: float | None = None
     """At most this many a second, whatever its receiver would bear."""
     coalesce: bool = True
-    """True: once too many notifications wait, the latest of each shipment replaces those before it."""
+    """True: once too many notifications wait, the latest of each shipment replaces those before
+    it.
+    """
     give_up_after: Mapping[str, float] = field(default_factory=dict)
     """Seconds by type: what has waited longer is not tried again."""
     max_age_seconds: float | None = None
@@ -217,7 +224,9 @@ async def is_as_wished(
     wish: SubscriptionRequest,
     secret: Secret,
 ) -> bool:
-    """Return whether the stored subscription is the one that this request would make, signed with this secret."""
+    """Return whether the stored subscription is the one that this request would make,
+    signed with this secret.
+    """
     same = all(
         getattr(stored, name) == getattr(wish, name)
         for name in (
@@ -271,7 +280,9 @@ async def page(
     after: tuple[datetime, UUID] | None,
     limit: int,
 ) -> list[Subscription]:
-    """Return subscriptions of an owner (None: of all) in a condition (None: in any), the oldest first."""
+    """Return subscriptions of an owner (None: of all) in a condition (None: in
+    any), the oldest first.
+    """
     created_at, last_id = after or (None, None)
     cursor = connection.cursor(row_factory=class_row(Subscription))
     wanted = {"owner": owner, "condition": condition, "limit": limit}
@@ -292,10 +303,12 @@ async def change(
     login: Login | None = None,
     why: str = "",
 ) -> bool:
-    """Set the columns in `changes` (those of `CHANGEABLE`), with a URL its `login`. False where there is no such subscription.
+    """Set the columns in `changes` (those of `CHANGEABLE`), with a URL its `login`.
 
-    `keyring` None: neither a login nor headers come with it. `scopes` of who asks for it. Raises NotGrantedError, and
-    SharedSecretNeededError.
+    False where there is no such subscription.
+
+    `keyring` None: neither a login nor headers come with it. `scopes` of who asks for it. Raises
+    NotGrantedError, and SharedSecretNeededError.
     """
     columns: dict[str, Any] = {name: changes.get(name) for name in CHANGEABLE}
     columns["give_up_after"] = Jsonb(changes.get("give_up_after") or {})
@@ -339,7 +352,10 @@ async def _may_send(
     *,
     scopes: frozenset[Scope] | None,
 ) -> None:
-    """Check that the owner, and who asks with `scopes`, may read what is sent after the changes. Raises NotGrantedError."""
+    """Check that the owner, and who asks with `scopes`, may read what is sent after the changes.
+
+    Raises NotGrantedError.
+    """
     owner = await owner_of(connection, subscription_id)
     if owner is None:
         return
@@ -425,10 +441,12 @@ async def rotate(
     why: str = "",
     chosen: Secret | None = None,
 ) -> Secret | None:
-    """Make a new secret; the former one signs too until the grace is over. None where there is no such subscription.
+    """Make a new secret; the former one signs too until the grace is over.
 
-    `key_type` None: of the kind that the subscription has. `chosen`: the new secret, where the caller brings it; nothing changes where
-    it signs already. Raises SharedSecretNeededError.
+    None where there is no such subscription.
+
+    `key_type` None: of the kind that the subscription has. `chosen`: the new secret, where the
+    caller brings it; nothing changes where it signs already. Raises SharedSecretNeededError.
     """
     async with connection.transaction():
         row = await (
@@ -488,7 +506,9 @@ def _listed(words: Sequence[str] | None) -> list[str] | None:
 
 
 def _granted(payload: str, *, pii: bool) -> dict[str, Any]:
-    """Return what an audit must know of a subscription besides its host: who gave personal fields away."""
+    """Return what an audit must know of a subscription besides its host: who gave personal fields
+    away.
+    """
     return {} if payload == "thin" else {"payload": payload, "pii": pii}
 
 

@@ -1,8 +1,8 @@
 """URLs that a subscription may have.
 
-Host and port that are checked are those that are stored, and read by the parser that the sender uses; path and query are stored as they
-are. The check of the address at connect time stays
-the one that protects; this one answers a caller early and in words.
+Host and port that are checked are those that are stored, and read by the parser that the sender
+uses; path and query are stored as they are. The check of the address at connect time stays the one
+that protects; this one answers a caller early and in words.
 """
 
 import asyncio
@@ -28,7 +28,10 @@ class UrlRefusedError(ValueError):
 
 
 async def checked_url(text: str, allowed: Sequence[Network]) -> tuple[str, Login | None]:
-    """Return the URL as it is stored and shown, and the login that a broker's held. `UrlRefusedError` where it may not be one."""
+    """Return the URL as it is stored and shown, and the login that a broker's held.
+
+    `UrlRefusedError` where it may not be one.
+    """
     url = _parsed(text)
     kind = target_kinds().get(url.scheme)
     login = None
@@ -93,7 +96,10 @@ def _literal(host: str) -> str | None:
 
 
 async def _lies_within(host: str, port: int, allowed: Sequence[Network]) -> bool:
-    """Return whether every address of the host is in an allowed network. Raises UrlRefusedError for a host without an address."""
+    """Return whether every address of the host is in an allowed network.
+
+    Raises UrlRefusedError for a host without an address.
+    """
     if not allowed:
         return False
     try:

@@ -1,1 +1,3 @@
-"""Telemetry of the service: metrics, spans and log lines, none of which ever holds personal data."""
+"""Telemetry of the service: metrics, spans and log lines, none of which ever holds personal
+data.
+"""

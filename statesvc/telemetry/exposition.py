@@ -31,7 +31,10 @@ class Exposition:
 
 
 def merged(texts: Mapping[str, bytes]) -> bytes:
-    """Merge the texts of several processes, by role. The samples of a metric stand together, as the format demands."""
+    """Merge the texts of several processes, by role.
+
+    The samples of a metric stand together, as the format demands.
+    """
     families: dict[bytes, list[bytes]] = {}
     for role, text in texts.items():
         label = b'role="%b"' % role.encode()

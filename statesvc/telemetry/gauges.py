@@ -1,4 +1,6 @@
-"""The half of the table of `names` that is read at each scrape: gauges, and sums that something else adds up."""
+"""The half of the table of `names` that is read at each scrape: gauges, and sums that
+something else adds up.
+"""
 
 from typing import Final
 

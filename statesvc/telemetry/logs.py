@@ -48,7 +48,10 @@ def configure_logging(
     level: Level = "info",
     stream: TextIO | None = None,
 ) -> None:
-    """Set up structlog, stdlib logging and the hooks for uncaught exceptions of this process. `process` names it in each line."""
+    """Set up structlog, stdlib logging and the hooks for uncaught exceptions of this process.
+
+    `process` names it in each line.
+    """
     target = Output(stream)
     processors = pipeline(process, output_format, colors=shows_colour(target))
     structlog.configure(
@@ -77,7 +80,8 @@ def log_format(settings: TelemetrySettings) -> Format:
 
 
 class Output:
-    """Output of log lines: standard error as it is at the time of writing, unless a stream is given.
+    """Output of log lines: standard error as it is at the time of writing, unless a stream is
+    given.
 
     A pipe that broke or a full disk loses lines; it must never stop the work that they report.
     """
@@ -127,7 +131,9 @@ def add_trace_id(_logger: WrappedLogger, _method: str, event_dict: EventDict) ->
 
 
 def describe_exception(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> EventDict:
-    """Turn `exc_info` (true, an exception or a triple) into `error`: type and positions in the code, and say what helps."""
+    """Turn `exc_info` (true, an exception or a triple) into `error`: type and positions in the
+    code, and say what helps.
+    """
     info = event_dict.pop("exc_info", None)
     error: object = event_dict.get("error")
     match info:
@@ -153,7 +159,9 @@ def describe_exception(_logger: WrappedLogger, _method: str, event_dict: EventDi
 
 
 def redact(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> EventDict:
-    """Redact as the last step before the renderer: only listed keys with values of their shape go on."""
+    """Redact as the last step before the renderer: only listed keys with values of their shape go
+    on.
+    """
     return redaction.redact(event_dict)
 
 
@@ -199,7 +207,8 @@ def _template(record: logging.LogRecord) -> str:
 
 def _is_in_the_code(text: str) -> bool:
     """Return whether a caller, or the logger's callee, has this text as a constant."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the stack without the cost of `inspect`
+    # the stack without the cost of `inspect`
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
     for _ in range(_FRAMES_MAX):
         if frame is None:
             break

@@ -110,7 +110,10 @@ LATENCY_BUCKETS: Final = (
     5.0,
     10.0,
 )
-"""Seconds. 20 ms and 100 ms are exact bounds: the ACK objectives are read from them without interpolation."""
+"""Seconds.
+
+20 ms and 100 ms are exact bounds: the ACK objectives are read from them without interpolation.
+"""
 LAG_BUCKETS: Final = (
     0.005,
     0.01,

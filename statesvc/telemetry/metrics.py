@@ -43,9 +43,12 @@ class PoolStatistics(Protocol):
 
 
 class Telemetry:
-    """Every instrument of the table in `names`, one attribute each. Attribute keys are those of `names.Attribute`.
+    """Every instrument of the table in `names`, one attribute each.
 
-    `resource` names the process; `tracer` is silent unless one is given; `exporter` sends the metrics somewhere as well.
+    Attribute keys are those of `names.Attribute`.
+
+    `resource` names the process; `tracer` is silent unless one is given; `exporter` sends the
+    metrics somewhere as well.
     """
 
     def __init__(
@@ -122,7 +125,9 @@ class Telemetry:
         self.stream_ends = self._counter(names.STREAM_ENDS)
 
     def begin_carrier(self, carrier_id: str) -> None:
-        """Start the carrier's trouble counters at 0: Prometheus sees no increase in a new series."""
+        """Start the carrier's trouble counters at 0: Prometheus sees no increase in a new
+        series.
+        """
         if carrier_id in self._carriers:
             return
         self._carriers.add(carrier_id)

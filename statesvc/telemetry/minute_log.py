@@ -63,7 +63,9 @@ class MinuteLog:
 
 
 class Refusals:
-    """Refusals of a process, by cause: each is counted, and each cause has one log line a minute."""
+    """Refusals of a process, by cause: each is counted, and each cause has one log line a
+    minute.
+    """
 
     def __init__(
         self, telemetry: Telemetry, *, every_seconds: float = LOGGED_EVERY_SECONDS
@@ -78,7 +80,9 @@ class Refusals:
 
 
 class Burials:
-    """Messages that become dead letters, by carrier and cause: each is counted, and each kind has one log line a minute."""
+    """Messages that become dead letters, by carrier and cause: each is counted, and each kind has
+    one log line a minute.
+    """
 
     def __init__(
         self, telemetry: Telemetry, *, every_seconds: float = LOGGED_EVERY_SECONDS

@@ -15,7 +15,9 @@ from opentelemetry.metrics import Histogram
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """`share` of all must be kept; `seconds`: kept means within this time; None: kept is said with each."""
+    """`share` of all must be kept; `seconds`: kept means within this time; None:
+    kept is said with each.
+    """
 
     name: str
     share: float
@@ -53,7 +55,9 @@ class MinuteCount:
         return self.kept + self.missed
 
     def quantile(self, share: float) -> float | None:
-        """Return the time that `share` of them took at most, between two bounds as if they were spread evenly; None without any."""
+        """Return the time that `share` of them took at most, between two bounds as if they were
+        spread evenly; None without any.
+        """
         total = sum(self.counts)
         if not total:
             return None
@@ -138,6 +142,8 @@ def count_acknowledgement(
 def count_first_attempt(
     counts: ObjectiveCounts, seconds: float, attributes: Mapping[str, str]
 ) -> None:
-    """Count the first try at a notification; where the receiver has no room, the wait is its own."""
+    """Count the first try at a notification; where the receiver has no room, the wait is its
+    own.
+    """
     if attributes.get("state") == "ready":
         counts.timed(FIRST_ATTEMPT, seconds)

@@ -34,8 +34,10 @@ _NETS: Final = (
         r"(?<![0-9A-Za-z])(?=[0-9A-Za-z]*\d[0-9A-Za-z]*\d[0-9A-Za-z]*\d)[0-9A-Za-z]{8,}(?![0-9A-Za-z])"
     ),
 )
-"""E-mail addresses; phone numbers and other long runs of digits; words of eight and more signs with three digits, which is how
-tracking numbers look."""
+"""E-mail addresses; phone numbers and other long runs of digits; words of eight and more signs with
+three digits, which is how
+tracking numbers look.
+"""
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
@@ -72,7 +74,8 @@ _number = _matching(_NUMBER_TEXT)
 def _label(text: str) -> str:
     """Return a label as it is, or masked.
 
-    Ids, versions and names that we or an operator made up are short, without a look of tracking numbers.
+    Ids, versions and names that we or an operator made up are short, without a look of tracking
+    numbers.
     """
     return (
         text
@@ -216,7 +219,10 @@ def _shown(value: object, shape: Callable[[str], str]) -> object:
 
 
 def describe(error: BaseException) -> str:
-    """Describe an exception as `Type[code] (our own text) at file:line in function < ..., from Cause ...`, innermost frame first."""
+    """Describe an exception as
+    `Type[code] (our own text) at file:line in function < ..., from Cause ...`,
+    innermost frame first.
+    """
     described: list[str] = []
     current: BaseException | None = error
     seen: set[int] = set()

@@ -1,12 +1,15 @@
-"""One trace from a webhook to its subscribers, sampled where the webhook comes in. Silent, at no cost, unless an exporter is configured.
+"""One trace from a webhook to its subscribers, sampled where the webhook comes in.
+
+Silent, at no cost, unless an exporter is configured.
 
 ```
 ingest --(in the message's headers)--> process, linked from the batch's stages --(in the outbox)--> deliver --(to the subscriber)
 ```
-OpenTelemetry's own variables decide what goes out (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_EXPORTER`, `OTEL_TRACES_SAMPLER`, ...);
-without a sampler one webhook in a hundred is traced. A `traceparent` that a carrier sends is not believed: anyone could have all of theirs
-traced.
-A span never holds an exception's text or traceback, since those may quote a carrier's payload: only the type of it.
+OpenTelemetry's own variables decide what goes out (`OTEL_EXPORTER_OTLP_ENDPOINT`,
+`OTEL_TRACES_EXPORTER`, `OTEL_TRACES_SAMPLER`, ...); without a sampler one webhook in a hundred is
+traced. A `traceparent` that a carrier sends is not believed: anyone could have all of theirs
+traced. A span never holds an exception's text or traceback, since those may quote a carrier's
+payload: only the type of it.
 """
 
 import os
@@ -41,11 +44,15 @@ _KINDS: Final = {
 
 
 class ExporterUnavailableError(RuntimeError):
-    """Telemetry shall go out by OTLP, but its exporter is not installed: `pip install 'statesvc[otlp]'`."""
+    """Telemetry shall go out by OTLP, but its exporter is not installed:
+    `pip install 'statesvc[otlp]'`.
+    """
 
 
 def resource_of(role: str, instance: str) -> Resource:
-    """Return what says which process this is; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES add to it."""
+    """Return what says which process this is; OTEL_SERVICE_NAME and
+    OTEL_RESOURCE_ATTRIBUTES add to it.
+    """
     return detected_resource().merge(
         Resource(
             {"service.namespace": "statesvc", "service.name": role, "service.instance.id": instance}
@@ -55,7 +62,9 @@ def resource_of(role: str, instance: str) -> Resource:
 
 @cache
 def detected_resource() -> Resource:
-    """Return what the environment says, the same for all roles of a machine: finding out takes two threads and all packages' metadata."""
+    """Return what the environment says, the same for all roles of a machine: finding out takes two
+    threads and all packages' metadata.
+    """
     return Resource.create({})
 
 
@@ -84,7 +93,10 @@ def build_provider(resource: Resource) -> TracerProvider | None:
 
 
 def require_exporters() -> None:
-    """Check the exporters. Raises ExporterUnavailableError where the variables ask for a package that is not installed."""
+    """Check the exporters.
+
+    Raises ExporterUnavailableError where the variables ask for a package that is not installed.
+    """
     if "otlp" in (_asked_for("TRACES"), _asked_for("METRICS")):
         try:
             import_module(_OTLP)

@@ -51,7 +51,10 @@ _GLANCE_SECONDS: Final = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lease:
-    """Lease of a batch. `ends` is on the monotonic clock; `retries` counts those of each message before this attempt."""
+    """Lease of a batch.
+
+    `ends` is on the monotonic clock; `retries` counts those of each message before this attempt.
+    """
 
     token: UUID
     ends: float
@@ -197,7 +200,9 @@ def transaction_groups(reads: Sequence[Read], retries: Mapping[UUID, int]) -> It
 
 
 def _by_shipments(reads: Sequence[Read]) -> list[list[Read]]:
-    """Return the messages that name the same shipments, in inbox order; the group of the oldest first."""
+    """Return the messages that name the same shipments, in inbox order; the group of the oldest
+    first.
+    """
     groups: dict[frozenset[UUID], list[Read]] = defaultdict(list)
     for read in reads:
         groups[frozenset(read.shipments())].append(read)
@@ -217,10 +222,12 @@ def _shipments(reads: Sequence[Read]) -> int:
 async def _append(
     context: BatchContext, lease: _Lease, reads: list[Read], *, wait_seconds: float | None = None
 ) -> int:
-    """Append and settle; if a message fails, the group is halved until that message is alone. Returns the number of changes.
+    """Append and settle; if a message fails, the group is halved until that message is alone.
 
-    Postpones messages of locked shipments; with `wait_seconds` it waits for these shipments instead. Raises LockedShipmentsError if that
-    is not enough.
+    Returns the number of changes.
+
+    Postpones messages of locked shipments; with `wait_seconds` it waits for these shipments
+    instead. Raises LockedShipmentsError if that is not enough.
     """
     if not reads:
         return 0
@@ -261,7 +268,9 @@ async def _append(
 async def _append_parts(
     context: BatchContext, lease: _Lease, reads: list[Read], error: Exception
 ) -> int:
-    """Append the messages that are not to blame for the error that the append of all of them met."""
+    """Append the messages that are not to blame for the error that the append of all of them
+    met.
+    """
     match classify(error):
         case Fault.TRANSIENT:
             await _give_back(context, lease, reads, error)
@@ -295,7 +304,9 @@ async def _append_parts(
 async def requeue_locked(
     context: BatchContext, token: UUID, messages: "Sequence[Message] | Sequence[Read]"
 ) -> None:
-    """Give messages back with best effort: if the database is away, the end of the lease does the same."""
+    """Give messages back with best effort: if the database is away, the end of the lease does the
+    same.
+    """
     try:
         async with context.pool.connection() as connection:
             await postpone(connection, token, [message.message_id for message in messages])
@@ -315,7 +326,9 @@ def _note_postponed(context: BatchContext, messages: "Sequence[Message] | Sequen
 async def _bury(
     context: BatchContext, lease: _Lease, burials: Sequence[tuple[str, Burial]]
 ) -> None:
-    """Move messages (with their carriers) to the dead letters; if that fails, they are claimed again when the lease ends."""
+    """Move messages (with their carriers) to the dead letters; if that fails, they are claimed
+    again when the lease ends.
+    """
 
     async def transaction(connection: AsyncConnection[Any]) -> None:
         async with connection.transaction():

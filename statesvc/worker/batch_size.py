@@ -1,7 +1,8 @@
 """Size of a claim, and which of its messages go first. Pure: times are arguments.
 
-A batch that grows with the backlog is cheap, but messages behind it wait longer. So it grows until it takes `BATCH_SECONDS` of the event
-loop, however many messages that is, and messages of quiet carriers are a batch of their own, ahead of the rest.
+A batch that grows with the backlog is cheap, but messages behind it wait longer. So it grows until
+it takes `BATCH_SECONDS` of the event loop, however many messages that is, and messages of quiet
+carriers are a batch of their own, ahead of the rest.
 """
 
 from collections import Counter
@@ -28,7 +29,8 @@ _NEWEST_WEIGHT: Final = 0.3
 
 
 def split_by_volume(messages: Sequence[Message]) -> list[list[Message]]:
-    """Return the messages of quiet carriers, then the rest, both in inbox order; an empty group is left out.
+    """Return the messages of quiet carriers, then the rest, both in inbox order; an
+    empty group is left out.
 
     Quiet: few messages next to many of others.
     """
@@ -50,7 +52,9 @@ def split_by_volume(messages: Sequence[Message]) -> list[list[Message]]:
 
 @dataclass(slots=True)
 class BatchSize:
-    """The size of the next claim, between `least` and `most`; below `least` where messages are costly."""
+    """The size of the next claim, between `least` and `most`; below `least` where messages are
+    costly.
+    """
 
     least: int
     most: int

@@ -36,7 +36,8 @@ async def under_lease(
     lease_seconds: float,
     extensions_max: int = EXTENSIONS_MAX,
 ) -> T:
-    """Run the work, and call `extend` every half lease until it is done; `extend` returns how many messages are still leased.
+    """Run the work, and call `extend` every half lease until it is done; `extend` returns how many
+    messages are still leased.
 
     Raises LeaseLostError, and whatever the work raises.
     """

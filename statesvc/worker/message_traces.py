@@ -1,4 +1,6 @@
-"""The spans of those messages of a batch that are traced: from the claim to the commit that settled them."""
+"""The spans of those messages of a batch that are traced: from the claim to the
+commit that settled them.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -35,7 +35,10 @@ class Trial:
 
 
 def trial_of(message: Message, carriers: Mapping[str, Carrier]) -> Trial | None:
-    """Return the trial; None: the stable version reads it alone. A candidate that this release does not hold is never tried here."""
+    """Return the trial; None: the stable version reads it alone.
+
+    A candidate that this release does not hold is never tried here.
+    """
     carrier = carriers.get(message.carrier_id)
     candidate = message.candidate
     if carrier is None or candidate is None or candidate not in carrier.normalizers:
@@ -94,7 +97,9 @@ class ComparedTrial:
 def compare(
     trial: Trial, *, keyring: Keyring, carriers: Mapping[str, Carrier], mappings: Mappings
 ) -> ComparedTrial:
-    """Run both versions on a copy where the rollout's shadow is on; else only say whether the candidate failed."""
+    """Run both versions on a copy where the rollout's shadow is on; else only say
+    whether the candidate failed.
+    """
     if not trial.message.shadow:
         return ComparedTrial(trial, trial.failed, [])
     stable = read_message(trial.message, keyring=keyring, carriers=carriers, mappings=mappings)

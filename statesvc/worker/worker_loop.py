@@ -49,7 +49,10 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLimits:
-    """Limits of a worker's claims. `sweep_seconds`: between claims that ignore the low-water marks, and the longest sleep."""
+    """Limits of a worker's claims.
+
+    `sweep_seconds`: between claims that ignore the low-water marks, and the longest sleep.
+    """
 
     batch_min: int = 64
     batch_max: int = 512
@@ -79,7 +82,10 @@ class WorkerLimits:
 
 
 class Worker:
-    """Runs until `stop`; stopping it before it runs, or twice, is safe. `woken` is the listener's flag for the inbox."""
+    """Runs until `stop`; stopping it before it runs, or twice, is safe.
+
+    `woken` is the listener's flag for the inbox.
+    """
 
     def __init__(
         self,
@@ -103,7 +109,9 @@ class Worker:
         self._running: dict[asyncio.Task[None], UUID] = {}
         """Batches in progress, with their tokens."""
         self._postponed: asyncio.Task[None] | None = None
-        """The reserved slot: messages that wait for the lock of a shipment, next to the batches in progress."""
+        """The reserved slot: messages that wait for the lock of a shipment, next to
+        the batches in progress.
+        """
         self._waiting_for_locks: list[Message] = []
         self._changed = asyncio.Event()
         """Set when a batch ends, or the worker is to stop."""
@@ -120,7 +128,9 @@ class Worker:
         """Processor time of the loop when the last batch ended."""
 
     def stop(self) -> None:
-        """Claim no more; `run` returns when the batches in progress are done or the grace is over."""
+        """Claim no more; `run` returns when the batches in progress are done or the grace is
+        over.
+        """
         self._stopping.set()
         self._woken.set()
         self._hurried.set()
@@ -215,7 +225,9 @@ class Worker:
         self._rescues.rescued(began=began, ended=time.monotonic())
 
     def _without_postponed(self, messages: list[Message]) -> list[Message]:
-        """Move messages that were postponed to the reserved slot; while it is taken they are tried with the others."""
+        """Move messages that were postponed to the reserved slot; while it is taken they are
+        tried with the others.
+        """
         postponed = [message for message in messages if message.postponed]
         if not postponed or self._postponed is not None:
             return messages
@@ -286,7 +298,9 @@ class Worker:
             )
 
     async def _pause(self, *, complete: bool) -> float:
-        """Return the seconds after an empty claim until it is worth claiming again, at most until the next sweep."""
+        """Return the seconds after an empty claim until it is worth claiming again, at
+        most until the next sweep.
+        """
         now = time.monotonic()
         ask_due = now >= min(self._ask_due_at, self._due_at)
         if complete and not ask_due:
@@ -310,7 +324,8 @@ class Worker:
             if self._listener.is_up
             else self._limits.sweep_seconds_without_listener
         )
-        return longest * random.uniform(0.9, 1.1)  # noqa: S311 - so that workers do not sweep in step
+        # so that workers do not sweep in step
+        return longest * random.uniform(0.9, 1.1)  # noqa: S311
 
     def _start(
         self,
@@ -319,7 +334,10 @@ class Worker:
         after: Collection[asyncio.Task[None]] = (),
         wait_seconds: float | None = None,
     ) -> asyncio.Task[None]:
-        """Start a batch. `after`: only when these batches have ended. `wait_seconds`: they wait for locked shipments."""
+        """Start a batch.
+
+        `after`: only when these batches have ended. `wait_seconds`: they wait for locked shipments.
+        """
         token = messages[0].token
         task = asyncio.create_task(self._work(messages, after, wait_seconds), name=f"batch-{token}")
         self._running[task] = token
@@ -396,7 +414,9 @@ class Worker:
                     self._waker.wake(channel)
 
     async def _give_back(self, late: dict[asyncio.Task[None], UUID]) -> None:
-        """Give late batches back with best effort: if the database is away, the end of the lease does the same."""
+        """Give late batches back with best effort: if the database is away, the end of
+        the lease does the same.
+        """
         if not late:
             return
         for task in late:

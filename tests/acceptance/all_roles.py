@@ -1,4 +1,6 @@
-"""All roles of a service under steady pushes, with a subscriber to everything: whether they work, recover, and end without a loss."""
+"""All roles of a service under steady pushes, with a subscriber to everything: whether they work,
+recover, and end without a loss.
+"""
 
 import asyncio
 import json
@@ -26,8 +28,10 @@ SHORT_WAITS = {
     "STATESVC_NOTIFIER_SWEEP_SECONDS": "4",
     "STATESVC_SEALER_SWEEP_SECONDS": "4",
 }
-"""Of worker, notifier and sealer: a connection that is silent is given up after 4 s, and what a silent listener did not hear is found
-after 4 s."""
+"""Of worker, notifier and sealer: a connection that is silent is given up after 4 s, and what a
+silent listener did not hear is found
+after 4 s.
+"""
 JSON = {"Content-Type": "application/json"}
 
 
@@ -60,7 +64,9 @@ async def all_roles(
 
 
 async def everything_works(service: Service, subscriber: Subscriber, pushes: SteadyPushes) -> None:
-    """Check that what comes from now on goes through: from the push to the subscriber, and from the entry to the checkpoint."""
+    """Check that what comes from now on goes through: from the push to the subscriber, and from the
+    entry to the checkpoint.
+    """
     before, sealed, acknowledged = (
         subscriber.received,
         await size(service),
@@ -107,7 +113,9 @@ async def unready(service: Service, role: RoleProcess) -> list[str]:
 
 
 async def all_are_ready(service: Service, roles: Sequence[RoleProcess]) -> None:
-    """Wait until each role is ready: each of its connections notices for itself that its session is dead."""
+    """Wait until each role is ready: each of its connections notices for itself
+    that its session is dead.
+    """
     ends = time.monotonic() + AGAIN_SECONDS_MAX
     while reasons := [found for role in roles if (found := await unready(service, role))]:
         assert time.monotonic() < ends, reasons

@@ -1,4 +1,6 @@
-"""Runs `statesvc up` with a supervisor that asks its children more often: `python -m tests.acceptance.impatient_up up ...`."""
+"""Runs `statesvc up` with a supervisor that asks its children more often:
+`python -m tests.acceptance.impatient_up up ...`.
+"""
 
 import argparse
 import sys

@@ -1,4 +1,6 @@
-"""Runs `statesvc` with a carrier whose normalizer may end the process: `python -m tests.acceptance.killer worker ...`."""
+"""Runs `statesvc` with a carrier whose normalizer may end the process:
+`python -m tests.acceptance.killer worker ...`.
+"""
 
 import os
 import sys

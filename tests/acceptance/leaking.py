@@ -1,4 +1,5 @@
-"""Runs `statesvc` where a body that says so makes things fail with the body in the error's text: `python -m tests.acceptance.leaking ...`.
+"""Runs `statesvc` where a body that says so makes things fail with the body in the error's text:
+`python -m tests.acceptance.leaking ...`.
 
 Only the places where an error is raised are planted. What the service makes of it is its own.
 """
@@ -57,7 +58,9 @@ def _failing(
 
 
 def _fail_everywhere(text: str) -> None:
-    """Fail as libraries do: in log lines, warnings, threads, tasks that nobody awaits, and in causes of causes."""
+    """Fail as libraries do: in log lines, warnings, threads, tasks that nobody awaits,
+    and in causes of causes.
+    """
 
     def fail() -> None:
         raise KeyError(text)

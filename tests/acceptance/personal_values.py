@@ -1,4 +1,6 @@
-"""Personal values of a carrier's body, which must never leave the sealed store: under keys of people, places and numbers, or alike."""
+"""Personal values of a carrier's body, which must never leave the sealed store: under keys of
+people, places and numbers, or alike.
+"""
 
 import json
 import re
@@ -36,7 +38,9 @@ WORD: Final = re.compile(r"\w+")
 
 
 def distinctive(body: bytes) -> bytes:
-    """Return the body with each personal short number made longer, so that it stands nowhere by chance."""
+    """Return the body with each personal short number made longer, so that it
+    stands nowhere by chance.
+    """
     for number in (value.encode() for value in _personal(body) if SHORT_NUMBER.fullmatch(value)):
         for before, after in ((b'"', b'"'), (b">", b"<")):
             body = body.replace(
@@ -46,7 +50,9 @@ def distinctive(body: bytes) -> bytes:
 
 
 def values_of(body: bytes) -> set[str]:
-    """Return those of one body, in lower case; of one that cannot be parsed, what looks like one."""
+    """Return those of one body, in lower case; of one that cannot be parsed, what looks like
+    one.
+    """
     return {
         value
         for value in _personal(body)

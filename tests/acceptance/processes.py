@@ -147,7 +147,9 @@ class Service:
         program: Sequence[str] | None = None,
         arguments: Sequence[str] = (),
     ) -> RoleProcess:
-        """Start one role without waiting for it; `program` is how it is started instead of as all others."""
+        """Start one role without waiting for it; `program` is how it is started
+        instead of as all others.
+        """
         port = free_port() if port is None else port
         log = self._folder / f"{name}-{len(self.roles)}.log"
         command = (name, "--port", str(port), *arguments)
@@ -183,7 +185,9 @@ class Service:
     async def run(
         self, *arguments: str, settings: Mapping[str, str] | None = None, folder: Path = ROOT
     ) -> tuple[int, str, str]:
-        """Run a command line to its end; return its exit code, what it printed, and what it wrote to standard error."""
+        """Run a command line to its end; return its exit code, what it printed, and what it
+        wrote to standard error.
+        """
         self._commands += 1
         output, errors = (
             self._folder / f"command-{self._commands}.{kind}" for kind in ("out", "err")

@@ -18,10 +18,11 @@ async def service_maker(
     server: postgres.Server,
     request: pytest.FixtureRequest,
 ) -> AsyncIterator[ServiceMaker]:
-    """Make services, each on a fresh migrated database; `settings` are environment variables, `kind` a subclass.
+    """Make services, each on a fresh migrated database; `settings` are environment
+    variables, `kind` a subclass.
 
-    `behind_pooler` puts a PgBouncer in transaction mode between its processes and the server, and so does
-    STATESVC_TEST_PGBOUNCER=1 for all. Roles are forked as `statesvc up` forks them, unless
+    `behind_pooler` puts a PgBouncer in transaction mode between its processes and the server, and
+    so does STATESVC_TEST_PGBOUNCER=1 for all. Roles are forked as `statesvc up` forks them, unless
     they are wanted `as_programs`; soak stories start programs.
     """
     is_soak = request.node.get_closest_marker("soak") is not None
@@ -35,7 +36,8 @@ async def service_maker(
             behind_pooler: bool = pgbouncer.EVERYWHERE,
             as_programs: bool = False,
         ) -> Service:
-            folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - a test waits for nothing else
+            # a test waits for nothing else
+            folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240
             name = postgres.create_database(server)
             # a role that owns something in it ends next
             stack.callback(lambda: postgres.drop_database(server, name).result())

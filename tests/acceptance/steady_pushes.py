@@ -1,4 +1,6 @@
-"""Carriers that push new bodies at a steady rate, whatever becomes of them; what was answered, and when."""
+"""Carriers that push new bodies at a steady rate, whatever becomes of them; what
+was answered, and when.
+"""
 
 import asyncio
 import time

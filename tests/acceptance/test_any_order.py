@@ -66,7 +66,9 @@ async def _outcome(service: Service) -> dict[tuple[str, str], Any]:
 
 
 async def _assert_told_once(service: Service) -> None:
-    """Check that transitions form one chain a shipment, and each change is told exactly once to each subscription."""
+    """Check that transitions form one chain a shipment, and each change is told exactly
+    once to each subscription.
+    """
     twice = "SELECT count(*) FROM (SELECT shipment_id, event_id FROM statesvc.event GROUP BY 1, 2 HAVING count(*) > 1) d"
     assert await service.value(twice) == 0
     broken = """
@@ -87,7 +89,9 @@ async def _assert_told_once(service: Service) -> None:
 
 @asynccontextmanager
 async def _emptied_again(superuser_dsn: str) -> AsyncIterator[None]:
-    """Empty whatever table is empty now again afterwards: as fresh as another database, and the processes run on."""
+    """Empty whatever table is empty now again afterwards: as fresh as another database,
+    and the processes run on.
+    """
     async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
         kept = await _filled(connection)
         yield

@@ -1,4 +1,6 @@
-"""A person on call, or an agent, with an address and a key: no database, no master key, no data folder of the service."""
+"""A person on call, or an agent, with an address and a key: no database, no master key, no data
+folder of the service.
+"""
 
 import json
 import os

@@ -1,4 +1,6 @@
-"""Evidence is computed in a process of its own: whatever becomes of it, the api answers and webhooks are acknowledged."""
+"""Evidence is computed in a process of its own: whatever becomes of it, the api answers and
+webhooks are acknowledged.
+"""
 
 import asyncio
 import os
@@ -48,7 +50,8 @@ async def test_a_process_that_hangs_or_dies_in_the_middle_of_evidence_disturbs_n
         os.kill(computing, signal.SIGSTOP)
         waiting = asyncio.create_task(evidence(service))
         async with asyncio.timeout(20):
-            # the call has reached the api once the key may have no other: an audit counts as evidence does
+            # the call has reached the api once the key may have no other: an audit
+            # counts as evidence does
             await until_false(lambda: audits(service))
         assert (await service.webhook("ups", ups_alert(NUMBER, "I/OT", day=3, minute=301).body))[
             0
@@ -70,7 +73,8 @@ async def test_a_process_that_hangs_or_dies_in_the_middle_of_evidence_disturbs_n
 
 async def evidence(service: Service) -> tuple[int, Any]:
     """Ask for evidence until it is this call's turn."""
-    while (answer := await service.get(EVIDENCE))[0] == 429:  # noqa: ASYNC110 - another process decides
+    # another process decides
+    while (answer := await service.get(EVIDENCE))[0] == 429:  # noqa: ASYNC110
         await asyncio.sleep(0.02)
     return answer
 

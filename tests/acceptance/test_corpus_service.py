@@ -71,7 +71,8 @@ async def _history(service: Service, shipment: Shipment) -> list[dict[str, Any]]
 async def test_every_payload_of_the_corpus_shows_its_events_in_the_history(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    # epcis: one event names several shipments, so its events and the corpus' do not stand side by side; test_corpus compares them
+    # epcis: one event names several shipments, so its events and the corpus' do not stand side by
+    # side; test_corpus compares them
     documents = [
         document
         for document in json.loads((CORPUS / "expected.json").read_text("utf-8"))

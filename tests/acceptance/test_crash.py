@@ -59,7 +59,8 @@ async def test_a_worker_killed_in_the_middle_of_a_batch_loses_and_doubles_nothin
             async with asyncio.timeout(20):
                 # a lease, or nothing left to lease
                 idle = "SELECT EXISTS (SELECT FROM statesvc.inbox) AND NOT EXISTS (SELECT FROM statesvc.inbox WHERE token IS NOT NULL)"
-                await until_false(lambda: service.value(idle), pause_seconds=0.001)  # noqa: B023 - the same query each time
+                # the same query each time
+                await until_false(lambda: service.value(idle), pause_seconds=0.001)  # noqa: B023
             worker.kill()
             await worker.exit_code()
         await service.start("worker")

@@ -1,4 +1,6 @@
-"""The page of the calls in a real browser: all of it is there, and it works under its own policy."""
+"""The page of the calls in a real browser: all of it is there, and it works under its own
+policy.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""A person asks to be forgotten: no answer and no log line of the running service tells of them any more, and the parcel goes on."""
+"""A person asks to be forgotten: no answer and no log line of the running service tells of them any
+more, and the parcel goes on.
+"""
 
 import json
 from collections.abc import Callable

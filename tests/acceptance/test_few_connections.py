@@ -1,4 +1,6 @@
-"""All roles on a server that gives them few connections: they work, slower; with too few nothing starts, and says why."""
+"""All roles on a server that gives them few connections: they work, slower; with too few
+nothing starts, and says why.
+"""
 
 import asyncio
 import json
@@ -30,7 +32,9 @@ PASSWORD = "of-a-role-with-few-connections"
 
 @pytest.fixture
 async def limited_role(server: Server) -> AsyncIterator[Callable[[int], str]]:
-    """Make a role like the service's with a limit of its own; it ends with the test, after the databases where it owns something."""
+    """Make a role like the service's with a limit of its own; it ends with the test, after the
+    databases where it owns something.
+    """
     made: list[str] = []
 
     def make(limit: int) -> str:

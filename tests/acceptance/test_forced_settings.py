@@ -1,4 +1,6 @@
-"""Settings that a role or a database forces on sessions reach neither the roles nor the commands."""
+"""Settings that a role or a database forces on sessions reach neither the roles nor the
+commands.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,6 @@
-"""Sessions whose processes of the server are stopped while they are idle: each role leaves them, and nothing acknowledged is lost."""
+"""Sessions whose processes of the server are stopped while they are idle: each role leaves them,
+and nothing acknowledged is lost.
+"""
 
 import os
 import signal
@@ -33,12 +35,16 @@ IDLE = (
     "SELECT pid FROM pg_stat_activity WHERE datname = %s AND state = 'idle' AND application_name LIKE 'statesvc %%'"
     " AND application_name <> 'statesvc sealer'"
 )
-"""A stopped lead keeps its lock, whatever the sealers do: tests/statesvc/sealer/test_sealer_loop.py."""
+"""A stopped lead keeps its lock, whatever the sealers do:
+tests/statesvc/sealer/test_sealer_loop.py.
+"""
 
 
 @pytest.fixture
 def server() -> Iterator[postgres.Server]:
-    """Return a server of the test's own: nobody can drop a database while a process of its server is stopped."""
+    """Return a server of the test's own: nobody can drop a database while a process of
+    its server is stopped.
+    """
     with postgres.own_server() as mine:
         yield mine
 

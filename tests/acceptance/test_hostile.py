@@ -1,4 +1,6 @@
-"""Bodies that are made to hurt: each ends as its events, as nothing, as a dead letter that says why, or refused by size."""
+"""Bodies that are made to hurt: each ends as its events, as nothing, as a dead letter that says
+why, or refused by size.
+"""
 
 import asyncio
 import json
@@ -96,7 +98,10 @@ THEIRS: Final[dict[str, set[str]]] = {
     "xml_declared_utf8_but_latin1.xml": {"unreadable"},
     "xml_declares_utf16_is_utf8.xml": {"unreadable"},
 }
-"""Outcomes of UPS bodies. What is another carrier's shape ends as an unknown format, at worst with its members rejected."""
+"""Outcomes of UPS bodies.
+
+What is another carrier's shape ends as an unknown format, at worst with its members rejected.
+"""
 ELSEWHERE: Final = {EMPTY, "unknown_format", "no events", "no_tracking_number"}
 
 
@@ -136,7 +141,9 @@ async def _ends(service: Service) -> dict[str, str]:
 async def _outcomes(
     service: Service, bodies: dict[str, bytes], *carrier_ids: str
 ) -> dict[str, str]:
-    """Return how the bodies ended when UPS posted them; `carrier_ids` post them too, and theirs must end somehow."""
+    """Return how the bodies ended when UPS posted them; `carrier_ids` post them too, and
+    theirs must end somehow.
+    """
     queue, found = (
         [(carrier_id, name) for carrier_id in ("ups", *carrier_ids) for name in bodies],
         {},

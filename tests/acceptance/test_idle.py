@@ -21,7 +21,10 @@ QUIET_SECONDS = 1.5
 """A service that asked no more than once in so long has started."""
 VISIBLE_SECONDS_MAX = 0.1
 VISIBLE_IN_ACKS_MAX = 40
-"""A busy machine is slow at everything: so many times as long as an acknowledgement takes there. Whoever sleeps on takes far longer."""
+"""A busy machine is slow at everything: so many times as long as an acknowledgement takes there.
+
+Whoever sleeps on takes far longer.
+"""
 OF_THE_POOLER = (
     "SET application_name=",
     "BEGIN",
@@ -29,7 +32,9 @@ OF_THE_POOLER = (
     "-- The same for the transaction alone.",
     "COMMIT",
 )
-"""PgBouncer says whose statement follows, and that one brings its transaction along, in the same round trip: no reason to be awake."""
+"""PgBouncer says whose statement follows, and that one brings its transaction along, in the same
+round trip: no reason to be awake.
+"""
 STATEMENT = re.compile(r"LOG:  (?:statement|execute [^:]+): (.*)")
 
 

@@ -1,4 +1,6 @@
-"""The service with its master key in a KMS: a real program wraps, real processes start by it, and say so when they cannot."""
+"""The service with its master key in a KMS: a real program wraps, real processes start by it, and
+say so when they cannot.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

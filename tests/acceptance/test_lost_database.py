@@ -1,4 +1,6 @@
-"""A database that goes silent, or only reads, in every way that is no clean end: each role leaves it, and nothing acknowledged is lost."""
+"""A database that goes silent, or only reads, in every way that is no clean end: each role leaves
+it, and nothing acknowledged is lost.
+"""
 
 import asyncio
 import os

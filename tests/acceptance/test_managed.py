@@ -1,4 +1,6 @@
-"""A server as a provider has it: its master is no superuser, and what it forces on sessions is not ours to choose."""
+"""A server as a provider has it: its master is no superuser, and what it forces on sessions
+is not ours to choose.
+"""
 
 import asyncio
 import json
@@ -81,7 +83,9 @@ class ManagedServer:
 
 @asynccontextmanager
 async def managed_server(folder: Path, major: int) -> AsyncIterator[ManagedServer]:
-    """Run a fresh server: the embedded server's own roles and database are taken away, and a master is made."""
+    """Run a fresh server: the embedded server's own roles and database are taken
+    away, and a master is made.
+    """
     try:
         server = EmbeddedServer(
             folder / "data", major=major, tcp_port=free_port(), overrides=OVERRIDES
@@ -188,7 +192,8 @@ async def test_the_guard_says_what_it_needs_and_leaves_nothing_where_that_is_not
         ) as provider:
             left = "SELECT count(*) FROM pg_roles WHERE rolname = 'statesvc_guard'"
             assert provider.execute(left).fetchone() == (0,)
-        # a provider that lets its master make them does so as a superuser would; the rest is the master's own work
+        # a provider that lets its master make them does so as a superuser would; the rest
+        # is the master's own work
         with psycopg.connect(database, autocommit=True) as master:
             master.execute(script.partition("DROP EVENT TRIGGER")[0].encode())
         ended = server.psql(

@@ -1,4 +1,6 @@
-"""Workers in another language beside ours, on one inbox: they read as ours do, and each message takes effect once."""
+"""Workers in another language beside ours, on one inbox: they read as ours do, and each
+message takes effect once.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,6 @@
-"""Receivers that check the signature of Shopify, GitHub or Stripe take what the running service sends, and the same again under its id."""
+"""Receivers that check the signature of Shopify, GitHub or Stripe take what the running service
+sends, and the same again under its id.
+"""
 
 import asyncio
 import json
@@ -27,7 +29,9 @@ pytestmark = pytest.mark.usefixtures("own_processes")
 
 
 class OldReceiver:
-    """Checks requests as its sender's documents say, with the secret that it was set to, and knows nothing of Standard Webhooks."""
+    """Checks requests as its sender's documents say, with the secret that it was set to, and knows
+    nothing of Standard Webhooks.
+    """
 
     def __init__(
         self, older: OlderSignature, check: Callable[[str, dict[str, str], bytes], bool]
@@ -61,7 +65,8 @@ async def call(service: Service, path: str, body: Any = None) -> Any:
 
 async def taken(receivers: list[OldReceiver], count: int) -> None:
     async with asyncio.timeout(60):
-        while any(len(each.taken) < count for each in receivers):  # noqa: ASYNC110 - other processes decide
+        # other processes decide
+        while any(len(each.taken) < count for each in receivers):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
 

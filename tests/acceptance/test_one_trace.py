@@ -1,4 +1,6 @@
-"""One trace from a carrier's webhook to the subscriber, as a collector hears it; and nothing personal in what it hears."""
+"""One trace from a carrier's webhook to the subscriber, as a collector hears it; and nothing
+personal in what it hears.
+"""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""The service behind PgBouncer in transaction mode; STATESVC_TEST_PGBOUNCER=1 runs every acceptance test that way."""
+"""The service behind PgBouncer in transaction mode; STATESVC_TEST_PGBOUNCER=1 runs every
+acceptance test that way.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,6 +1,8 @@
-"""Redaction: whatever is pushed, no log line, span, metric or error answer holds a name, street, number or secret of it.
+"""Redaction: whatever is pushed, no log line, span, metric or error answer holds a name, street,
+number or secret of it.
 
-Logs are at DEBUG, every webhook is traced, spans and metrics go to a collector, and what fails does so with the body in the error's text.
+Logs are at DEBUG, every webhook is traced, spans and metrics go to a collector, and what fails does
+so with the body in the error's text.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""Dead letters replayed by the command, next to workers, killed and raced: all applied once, and the record says who did it."""
+"""Dead letters replayed by the command, next to workers, killed and raced: all applied once, and
+the record says who did it.
+"""
 
 import asyncio
 import json
@@ -49,7 +51,9 @@ class ReplayService(Service):
             await notify(connection, INBOX)
 
     async def bury(self, count: int) -> None:
-        """Bury messages that the workers of today fail on; then push their successors, which do not."""
+        """Bury messages that the workers of today fail on; then push their
+        successors, which do not.
+        """
         (worker,) = await self.start("worker")
         await self.push([unread(number) for number in range(count)])
         await self.drained(300)

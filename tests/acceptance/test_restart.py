@@ -48,7 +48,8 @@ async def _restart_under_load(service: Service, server: EmbeddedServer) -> None:
     async def client() -> None:
         while waiting and not stopping.is_set():
             message = waiting.pop()
-            await until_false(lambda: _refused(message))  # noqa: B023 - awaited before the next message is taken
+            # awaited before the next message is taken
+            await until_false(lambda: _refused(message))  # noqa: B023
             await asyncio.sleep(0.005)
 
     async def _refused(message: Message) -> bool:

@@ -1,4 +1,6 @@
-"""A database goes back to a point in time, with traffic after it: everything refuses, a fork goes on, nothing lost comes back."""
+"""A database goes back to a point in time, with traffic after it: everything refuses, a fork goes
+on, nothing lost comes back.
+"""
 
 import asyncio
 import json
@@ -129,7 +131,8 @@ async def stop(service: Service, *names: str) -> None:
 
 
 @pytest.fixture
-async def cluster(own_processes: None, tmp_path: Path) -> AsyncIterator[Cluster]:  # noqa: ARG001 - a mark
+# a mark
+async def cluster(own_processes: None, tmp_path: Path) -> AsyncIterator[Cluster]:  # noqa: ARG001
     made = await asyncio.to_thread(Cluster, tmp_path)
     try:
         await migrate(made.dsns.owner, made.dsns.listen, superuser_dsn=made.dsns.superuser)
@@ -155,7 +158,9 @@ class Loss:
 async def lose(
     cluster: Cluster, service: Service, taking: Subscriber, url: str, reader: FeedReader
 ) -> Loss:
-    """Restore: a base backup, traffic, a point in time, more traffic, an erasure and a revoked key; then back to the point."""
+    """Restore: a base backup, traffic, a point in time, more traffic, an erasure and a revoked key;
+    then back to the point.
+    """
     loss = Loss()
     await service.start(*ROLES)
     status, answer = await service.post("/v1/subscriptions", json.dumps({"url": url}), **JSON)
@@ -219,7 +224,9 @@ async def switch(service: Service, loss: Loss, verb: str) -> None:
 
 
 async def refuses(service: Service, taking: Subscriber, loss: Loss) -> None:
-    """Check that no role is ready, nobody is notified, and no reader is led astray; webhooks are still taken and applied."""
+    """Check that no role is ready, nobody is notified, and no reader is led astray; webhooks are
+    still taken and applied.
+    """
     await service.spawn("sealer")
     async with asyncio.timeout(30):
         await until_false(
@@ -255,7 +262,9 @@ async def fork(service: Service, loss: Loss) -> None:
 
 
 async def goes_on(service: Service, taking: Subscriber, loss: Loss) -> None:
-    """Push again what was lost: subscribers are notified of it again, in the new epoch and under other ids."""
+    """Push again what was lost: subscribers are notified of it again, in the new
+    epoch and under other ids.
+    """
     await switch(service, loss, "resume")
     assert await say(service, BEFORE, "I/OT", 300)
     assert not await say(service, BEFORE, "D/FS", 400)
@@ -281,7 +290,9 @@ async def goes_on(service: Service, taking: Subscriber, loss: Loss) -> None:
 
 
 async def nothing_is_raised_twice(service: Service, taking: Subscriber) -> None:
-    """Check that what was observed before the point stays so, and that nothing is concluded before carriers had time to push again."""
+    """Check that what was observed before the point stays so, and that nothing is concluded before
+    carriers had time to push again.
+    """
     await hours_pass(service, 2)
     rows = await service.rows(
         "SELECT number, observed_at IS NOT NULL FROM statesvc.awaited_number ORDER BY number"

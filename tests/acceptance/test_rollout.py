@@ -1,4 +1,6 @@
-"""Rolling out under load, with three worker processes: turned, held, turned back, and corrected by one command."""
+"""Rolling out under load, with three worker processes: turned, held, turned back, and
+corrected by one command.
+"""
 
 import asyncio
 import json
@@ -27,7 +29,9 @@ class PlantedService(Service):
             assert answer.status == 200, await answer.text()
 
     async def push(self, minutes: range) -> set[str]:
-        """Push one scan a minute of each parcel; every third scan is one that the candidate misreads."""
+        """Push one scan a minute of each parcel; every third scan is one that the candidate
+        misreads.
+        """
         queue = [
             says(
                 {

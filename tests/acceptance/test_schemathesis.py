@@ -1,7 +1,8 @@
-"""Schemathesis over every call of the document: what it takes is accepted, what it forbids is refused, what it promises is answered.
+"""Schemathesis over every call of the document: what it takes is accepted, what it forbids is
+refused, what it promises is answered.
 
-All checks are on. An operation may refuse what its schemas allow where its own description says so (cursors, `x-rules`); that and no
-more is allowed beyond what schemathesis itself has.
+All checks are on. An operation may refuse what its schemas allow where its own description says so
+(cursors, `x-rules`); that and no more is allowed beyond what schemathesis itself has.
 """
 
 import asyncio
@@ -45,8 +46,10 @@ _REFUSED: Final = (
 )
 """Statuses that schemathesis accepts for requests that the schemas forbid."""
 _TAKES_ANYTHING: Final = ("receive_webhook", "submit_events")
-"""Operations that acknowledge what is signed, whatever it holds. (A schema of any JSON would say so, but clients generated from it fail.)
-A line of NDJSON that is no event is answered in its place; an event that was taken answers 201, never 200.
+"""Operations that acknowledge what is signed, whatever it holds. (A schema of any JSON would say
+so, but clients generated from it fail.)
+A line of NDJSON that is no event is answered in its place; an event that was taken
+answers 201, never 200.
 """
 _NO_DEFECT: Final = ("2xx", "3xx", "4xx")
 _GENERAL: Final = f"""
@@ -75,14 +78,17 @@ values = ["{NUMBER}"]
 
 
 def configuration(document: Mapping[str, Any]) -> str:
-    """Return schemathesis' configuration, as TOML: what an operation documents beyond its schemas is allowed to it, and to no other."""
+    """Return schemathesis' configuration, as TOML: what an operation documents beyond its schemas
+    is allowed to it, and to no other.
+    """
     calls = [call for calls in document["paths"].values() for call in calls.values()]
     return "\n".join([_GENERAL, *map(_operation, calls)])
 
 
 def _operation(call: Mapping[str, Any]) -> str:
     responses = call["responses"]
-    # an invented cursor, a cursor of a log that was restored, what the sentences of the operation forbid
+    # an invented cursor, a cursor of a log that was restored, what the sentences of the operation
+    # forbid
     refused = [*({"400", "410"} & responses.keys()), *(["422"] if "x-rules" in call else [])]
     # schemathesis itself puts carriers on hold
     held = ["503"] if "`held`" in responses.get("503", {}).get("description", "") else []
@@ -118,7 +124,9 @@ async def known(service: Service) -> None:
 
 
 async def lively(service: Service) -> None:
-    """Make something of each kind to find: a shipment, a dead letter, an unknown code, a subscription."""
+    """Make something of each kind to find: a shipment, a dead letter, an unknown code, a
+    subscription.
+    """
     await known(service)
     for body in (ups_alert(NUMBER, "I/ZZ9", day=3, minute=600).body, b"{ what no carrier says"):
         assert (await service.webhook("ups", body))[0] == 200
@@ -131,7 +139,9 @@ async def lively(service: Service) -> None:
 
 
 async def flaws(server: RoleProcess, folder: Path, *options: str) -> str:
-    """Return what schemathesis reports of the document of an API; empty where it finds nothing wrong."""
+    """Return what schemathesis reports of the document of an API; empty where it finds nothing
+    wrong.
+    """
     async with aiohttp.request("GET", f"{server.url}/openapi.json") as answer:
         document = await answer.json()
     (folder / "schemathesis.toml").write_text(configuration(document))

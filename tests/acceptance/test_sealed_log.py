@@ -1,4 +1,6 @@
-"""The whole service with its sealer: what is pushed is proved within a second, and nothing can be taken back unnoticed."""
+"""The whole service with its sealer: what is pushed is proved within a second, and nothing can
+be taken back unnoticed.
+"""
 
 import asyncio
 import os

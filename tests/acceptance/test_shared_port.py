@@ -1,4 +1,6 @@
-"""Ingress and api of one machine behind one port, as real processes: what happens to the api does not happen to webhooks."""
+"""Ingress and api of one machine behind one port, as real processes: what happens to the api does
+not happen to webhooks.
+"""
 
 import asyncio
 import signal
@@ -140,7 +142,8 @@ async def test_a_stopping_ingress_answers_what_it_took_and_leaves_the_api_s_clie
         assert stream.status == 200
         ingress.send(signal.SIGTERM)
         async with asyncio.timeout(10):
-            while '"stopping"' not in ingress.log.read_text():  # noqa: ASYNC110 - another process writes it
+            # another process writes it
+            while '"stopping"' not in ingress.log.read_text():  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         assert await slow.finish() == 200
         assert await ingress.exit_code() == 0

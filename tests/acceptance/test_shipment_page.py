@@ -1,4 +1,6 @@
-"""A shipment's pages in a real browser: by keyboard, on a phone, in the dark, and without scripts."""
+"""A shipment's pages in a real browser: by keyboard, on a phone, in the dark, and without
+scripts.
+"""
 
 import pytest
 from playwright.async_api import Page, expect
@@ -13,7 +15,9 @@ pytestmark = pytest.mark.usefixtures("own_processes")
 
 
 async def _eventful(api: Api, scan: Statement) -> None:
-    """Make a parcel with a late scan, a contradiction, a retraction, a notification, and 200 events."""
+    """Make a parcel with a late scan, a contradiction, a retraction, a
+    notification, and 200 events.
+    """
     story = Story(api.connection, api.keyring)
     await api.carriers.say(scan("1Z77", Status.PICKED_UP, description="Picked up"))
     await story.attempt()

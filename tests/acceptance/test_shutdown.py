@@ -1,4 +1,6 @@
-"""Each role on SIGTERM: readiness first, then no new work, then what was begun is finished, then leases go back. A second one aborts."""
+"""Each role on SIGTERM: readiness first, then no new work, then what was begun is finished, then
+leases go back. A second one aborts.
+"""
 
 import asyncio
 import signal

@@ -1,4 +1,6 @@
-"""The stream of real processes: from a webhook to the client, and away at once when the process is told to stop."""
+"""The stream of real processes: from a webhook to the client, and away at once when the
+process is told to stop.
+"""
 
 import asyncio
 import signal

@@ -1,4 +1,6 @@
-"""A code is taught to a running service, by its commands and by its API: pushed, seen, previewed, mapped, notified."""
+"""A code is taught to a running service, by its commands and by its API: pushed, seen,
+previewed, mapped, notified.
+"""
 
 import asyncio
 import json
@@ -132,7 +134,8 @@ async def _by_api(service: Service) -> None:
 async def test_two_operators_teach_one_code_at_once_and_workers_push_on(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    # by command and by API, both reading the history again while messages come: every event ends as the latest row says
+    # by command and by API, both reading the history again while messages come: every event ends
+    # as the latest row says
     service: Service = await service_maker(tmp_path)
     async with service:
         await service.start("api", "worker")

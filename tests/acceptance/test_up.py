@@ -1,4 +1,6 @@
-"""`statesvc up` on an empty folder: real processes, its own PostgreSQL, one webhook in, its history out, an orderly end."""
+"""`statesvc up` on an empty folder: real processes, its own PostgreSQL, one webhook in, its
+history out, an orderly end.
+"""
 
 import asyncio
 import json
@@ -70,7 +72,9 @@ class Running:
             )
 
     async def up_on_a_terminal(self) -> tuple[asyncio.subprocess.Process, int]:
-        """Return the process, which leads a session, and the terminal's other end: closing it hangs up."""
+        """Return the process, which leads a session, and the terminal's other end: closing it hangs
+        up.
+        """
         ours, theirs = pty.openpty()
         with self.folder.joinpath("err").open("ab") as err:
             process = await asyncio.create_subprocess_exec(
@@ -106,7 +110,10 @@ class Running:
                 await asyncio.sleep(0.05)
 
     def listening(self) -> set[str]:
-        """Return the roles that were up at some time. Readiness is that of ingress and api alone."""
+        """Return the roles that were up at some time.
+
+        Readiness is that of ingress and api alone.
+        """
         return set(self.listened())
 
     def listened(self) -> list[str]:
@@ -323,7 +330,9 @@ async def test_a_disk_at_its_bound_is_said_by_readyz_and_status(running: Running
 
 
 async def answers(session: aiohttp.ClientSession, running: Running) -> dict[str, float]:
-    """Return whether each role answers its supervisor, as the one address of all metrics says; nothing else on the service's ports does."""
+    """Return whether each role answers its supervisor, as the one address of all metrics says;
+    nothing else on the service's ports does.
+    """
     for port in (running.port, running.port + 1):
         with suppress(aiohttp.ClientConnectionError, TimeoutError):
             async with session.get(
@@ -459,9 +468,11 @@ async def refuses_an_unsigned_webhook(session: aiohttp.ClientSession) -> None:
 async def until_version(
     session: aiohttp.ClientSession, number: str, version: int
 ) -> dict[str, Any]:
-    """Wait for a version; messages of one shipment may be applied in any order, so the delivery need not be the last.
+    """Wait for a version; messages of one shipment may be applied in any order, so the
+    delivery need not be the last.
 
-    The worker of `up` stands back behind whatever else runs (`nice`), and a message behind the low-water mark waits for a sweep.
+    The worker of `up` stands back behind whatever else runs (`nice`), and a message behind the
+    low-water mark waits for a sweep.
     """
     async with asyncio.timeout(90):
         while True:

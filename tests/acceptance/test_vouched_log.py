@@ -1,4 +1,6 @@
-"""The sealer with outsiders who vouch for it: real processes, a real authority, a folder elsewhere; all of it verified as the auditor."""
+"""The sealer with outsiders who vouch for it: real processes, a real authority, a folder elsewhere;
+all of it verified as the auditor.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""Each act of an operator, by HTTP, by command and by form: the same input leaves the same entry of the log, which says who did it."""
+"""Each act of an operator, by HTTP, by command and by form: the same input leaves the same entry of
+the log, which says who did it.
+"""
 
 import base64
 import json
@@ -101,7 +103,9 @@ async def _notice(world: World) -> Names:
 
 @dataclass(frozen=True, kw_only=True)
 class Act:
-    """One act by its three faces. Braces take the names that `prepare` answers, which makes a new subject each time.
+    """One act by its three faces.
+
+    Braces take the names that `prepare` answers, which makes a new subject each time.
 
     `form`: the path of its page, and what is filled in besides the why; `command`: its words.
     """
@@ -352,7 +356,9 @@ HTTP_ALONE: Final[Mapping[str, str]] = {
     "check_alive": "the process about itself, for who supervises it",
     "check_ready": "as check_alive",
 }
-"""Calls whose handlers read the request or write the response themselves: no page and no command makes them."""
+"""Calls whose handlers read the request or write the response themselves: no page and
+no command makes them.
+"""
 
 
 def test_each_call_is_an_operation_or_says_why_not() -> None:
@@ -446,7 +452,9 @@ async def _newest(api: Api) -> int:
 
 
 async def _entries(api: Api, after: int, names: Names) -> list[tuple[str, Any]]:
-    """Return who, and the rest of each entry, with the subject by its name and without what changes from time to time."""
+    """Return who, and the rest of each entry, with the subject by its name and without what
+    changes from time to time.
+    """
     cursor = await api.connection.execute(
         "SELECT convert_from(canonical, 'UTF8') FROM statesvc.action WHERE batch_id > %s ORDER BY batch_id, ordinal",
         (after,),

@@ -1,4 +1,6 @@
-"""`make bench`: measures, prints what was measured next to its bar, and never fails for a bar that is missed."""
+"""`make bench`: measures, prints what was measured next to its bar, and never fails
+for a bar that is missed.
+"""
 
 import argparse
 import asyncio
@@ -97,7 +99,8 @@ async def run(scale: Scale, parts: list[str], *, write: bool) -> int:
             sys.stderr.write(f"{name} (load average {load()})\n")
             try:
                 found = await PARTS[name](Bench(server=server, scale=scale, folder=folder))
-            except Exception as error:  # noqa: BLE001 - one part that breaks must not take the others' figures along
+            # one part that breaks must not take the others' figures along
+            except Exception as error:  # noqa: BLE001
                 broken = 1
                 found = [Row(name, f"broken: {type(error).__name__}: {error}".replace("\n", " "))]
             measured[name] = found

@@ -1,7 +1,9 @@
-"""Costs of 100,000 awaited numbers: for a push, which looks at none of them, and when the hours of all of them are over.
+"""Costs of 100,000 awaited numbers: for a push, which looks at none of them, and when the hours
+of all of them are over.
 
-Pushes: processor of the worker's code and its connections, batch by batch in turn, next to as many awaited numbers and next to none. Then
-one process works off all numbers: nothing was ever heard of any, or of each something.
+Pushes: processor of the worker's code and its connections, batch by batch in turn, next to as many
+awaited numbers and next to none. Then one process works off all numbers: nothing was ever heard of
+any, or of each something.
 """
 
 import re
@@ -35,7 +37,9 @@ _IS_DUE: Final = queries("statesvc.addons.expectations", "watcher")["is_due"]
 
 
 def _due(*, over: int) -> str:
-    """Await them in the order of an hour; the hours of the first `over` have ended, of none where it is negative."""
+    """Await them in the order of an hour; the hours of the first `over` have ended, of
+    none where it is negative.
+    """
     return f"""
 INSERT INTO statesvc.awaited_number (number, carrier_id, hours, awaited_at, due_at)
 SELECT '1ZX' || n, (ARRAY['ups', 'fedex', 'gls', 'dpd'])[1 + n % 4], 48, at, at + interval '48 hours'
@@ -141,7 +145,10 @@ async def _hour(bench: Bench, *, heard: bool) -> list[Row]:
 
 
 async def _worked_off(place: Place, *, observed: int) -> tuple[float, float, Sequence[float]]:
-    """Let one process work off what is due. Return seconds of processor, its own and the server's, and those that each pass took."""
+    """Let one process work off what is due.
+
+    Return seconds of processor, its own and the server's, and those that each pass took.
+    """
     data = Path(await place.value("SHOW data_directory"))
     async with await AsyncConnection.connect(place.service, autocommit=True) as connection:
         own, server, times, found = own_cpu_seconds(), server_cpu_seconds(data), [], 0

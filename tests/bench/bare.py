@@ -1,7 +1,10 @@
-"""Baselines of our webhook, a process of its own: `bare limit` or `bare peer URL`. Prints its port as JSON, ends with stdin.
+"""Baselines of our webhook, a process of its own: `bare limit` or `bare peer URL`.
 
-limit: our own handler, sealing included, with a store that answers at once: the most that aiohttp and our code allow.
-peer: a plain handler with one INSERT a request through a pool of eight, the usual way; it seals, dedupes and queues nothing.
+Prints its port as JSON, ends with stdin.
+
+limit: our own handler, sealing included, with a store that answers at once: the most that aiohttp
+and our code allow. peer: a plain handler with one INSERT a request through a pool of eight, the
+usual way; it seals, dedupes and queues nothing.
 """
 
 import asyncio

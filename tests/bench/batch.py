@@ -1,4 +1,6 @@
-"""Costs of a batch whatever is in it, and of each message of it: processor of claim, read, append and settle."""
+"""Costs of a batch whatever is in it, and of each message of it: processor of claim,
+read, append and settle.
+"""
 
 from functools import partial
 from statistics import median

@@ -1,6 +1,9 @@
-"""Batches of one message and of many, one after the other, and the processor time of each step. A process of its own: `batch_steps URL`.
+"""Batches of one message and of many, one after the other, and the processor time of each step.
 
-Writes {step: [seconds of a batch of one, of a large one]} as JSON, medians; steps of the worker's own code and of its server connections.
+A process of its own: `batch_steps URL`.
+
+Writes {step: [seconds of a batch of one, of a large one]} as JSON, medians; steps of the worker's
+own code and of its server connections.
 """
 
 import gc

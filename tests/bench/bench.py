@@ -1,4 +1,6 @@
-"""Common tools of every part: the server, the scale, a folder, and children that answer with JSON."""
+"""Common tools of every part: the server, the scale, a folder, and children that answer with
+JSON.
+"""
 
 import asyncio
 import json
@@ -49,7 +51,9 @@ class Bench:
 
 
 async def child(module: str, *arguments: str, told: Any = None, python: Path | None = None) -> Any:
-    """Run a module of this package in a process of its own; its standard output is JSON. Raises `ChildError`."""
+    """Run a module of this package in a process of its own; its standard output is
+    JSON. Raises `ChildError`.
+    """
     process = await asyncio.create_subprocess_exec(
         *(str(python or sys.executable), "-m", f"tests.bench.{module}", *arguments),
         cwd=ROOT,

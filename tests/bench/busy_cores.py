@@ -1,4 +1,6 @@
-"""A neighbour on the same machine that wants every core for itself, with the niceness that any program has."""
+"""A neighbour on the same machine that wants every core for itself, with the
+niceness that any program has.
+"""
 
 import asyncio
 import os
@@ -12,7 +14,9 @@ _PROGRAM: Final = "while True: pass"
 
 @asynccontextmanager
 async def busy_cores() -> AsyncIterator[None]:
-    """Keep every core busy for the time of the block: a process each, in a session of its own, as another service's would be."""
+    """Keep every core busy for the time of the block: a process each, in a session of its own, as
+    another service's would be.
+    """
     processes: list[asyncio.subprocess.Process] = []
     try:
         for _ in range(os.cpu_count() or 1):

@@ -1,4 +1,6 @@
-"""Costs of one claim when the inbox is in its worst state, and whether a hot statement ever reads a whole table."""
+"""Costs of one claim when the inbox is in its worst state, and whether a hot statement
+ever reads a whole table.
+"""
 
 import time
 from collections.abc import AsyncIterator
@@ -70,7 +72,8 @@ async def _dead_rows(bench: Bench) -> list[Row]:
                 await connection.execute(
                     "DELETE FROM statesvc.inbox WHERE token = %s", (messages[0].token,)
                 )
-            # no older than an ingest may be when it becomes visible: below the mark they would wait for a sweep
+            # no older than an ingest may be when it becomes visible: below the mark they
+            # would wait for a sweep
             await connection.execute(FILL.encode(), {"rows": 20_000, "span": 1, "carrier": "c001"})
             times, short = await time_claims(connection)
     bench.say(f"claim next to {rows:,} dead rows: {milliseconds(times)}")
@@ -119,7 +122,10 @@ def _short(claims: int) -> Row:
 
 
 async def time_claims(connection: AsyncConnection[Any]) -> tuple[list[float], int]:
-    """Return times of claims, in order, and how many were short. The first few, in which the statement is planned, are not timed."""
+    """Return times of claims, in order, and how many were short.
+
+    The first few, in which the statement is planned, are not timed.
+    """
     seconds = []
     short = 0
     for place in range(_CLAIMS + _UNTIMED):
@@ -134,7 +140,9 @@ async def time_claims(connection: AsyncConnection[Any]) -> tuple[list[float], in
 
 
 async def _whole_tables(bench: Bench) -> list[Row]:
-    """Apply new messages on a filled database; the statistics tell which tables were read whole, inside functions too."""
+    """Apply new messages on a filled database; the statistics tell which tables were read
+    whole, inside functions too.
+    """
 
     async def fill(place: Place) -> None:
         await waiting(partial(alerts, bench.scale.alerts))(place)

@@ -1,4 +1,6 @@
-"""Costs of an event, everything on: processor of worker, sealer and server, and write-ahead log; with one worker and more."""
+"""Costs of an event, everything on: processor of worker, sealer and server, and write-ahead log;
+with one worker and more.
+"""
 
 from collections.abc import Mapping
 from functools import partial
@@ -20,7 +22,10 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Cost(NamedTuple):
-    """Costs of one drain. Microseconds of processor and bytes of the write-ahead log are those of one event."""
+    """Costs of one drain.
+
+    Microseconds of processor and bytes of the write-ahead log are those of one event.
+    """
 
     worker: float
     sealer: float
@@ -134,7 +139,10 @@ async def drain_cost(
     altered: tuple[str, ...] = (),
     settings: Mapping[str, str] = _NONE,
 ) -> Cost:
-    """Drain a copy of `template` and, with `seals`, wait until all is sealed. `altered`: statements that change the copy before."""
+    """Drain a copy of `template` and, with `seals`, wait until all is sealed.
+
+    `altered`: statements that change the copy before.
+    """
     async with (
         bench.server.database(template) as place,
         bench.service(place, **settings) as service,

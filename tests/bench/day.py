@@ -1,7 +1,8 @@
-"""The load of a day: what a message costs the processors at 20, 100 and 300 a second, next to two stacks written by hand, in turn.
+"""The load of a day: what a message costs the processors at 20, 100 and 300 a second, next to two
+stacks written by hand, in turn.
 
-Then at 100 a second beside a neighbour that keeps every core busy, where only the latencies mean anything; and once more on a server that
-counts its statements.
+Then at 100 a second beside a neighbour that keeps every core busy, where only the latencies mean
+anything; and once more on a server that counts its statements.
 """
 
 import asyncio
@@ -54,7 +55,9 @@ Stacks = Mapping[str, "list[Run]"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run: milliseconds of processor a message by process, and latencies in seconds; of ours what it held at the end, too."""
+    """One run: milliseconds of processor a message by process, and latencies in seconds; of ours
+    what it held at the end, too.
+    """
 
     messages: int
     costs: Mapping[str, float]
@@ -87,7 +90,10 @@ async def measure(bench: Bench) -> list[Row]:
 async def _turns(
     bench: Bench, python: Path | str, rate: int, *, is_busy: bool = False
 ) -> tuple[list[Run], Stacks]:
-    """Measure ours and the stacks in turn. `is_busy`: beside a neighbour that keeps every core busy."""
+    """Measure ours and the stacks in turn.
+
+    `is_busy`: beside a neighbour that keeps every core busy.
+    """
     ours = list[Run]()
     theirs: dict[str, list[Run]] = {name: [] for name in _STACKS if not isinstance(python, str)}
     for run in range(bench.scale.runs):

@@ -1,7 +1,10 @@
-"""The load of a day, and the subscriber to it: UPS alerts at random moments, each shipment's scans seconds apart. Answers with latencies.
+"""The load of a day, and the subscriber to it: UPS alerts at random moments, each
+shipment's scans seconds apart.
 
-Told: where to push, with which headers, on which port the subscriber listens, at which rate and for how long. It ends when nothing has
-arrived for a while.
+Answers with latencies.
+
+Told: where to push, with which headers, on which port the subscriber listens, at which rate and for
+how long. It ends when nothing has arrived for a while.
 """
 
 import asyncio
@@ -97,7 +100,8 @@ async def main() -> None:
             tasks.append(asyncio.create_task(push(place)))
         await asyncio.gather(*tasks)
         heard_at = max(heard_at, time.monotonic())
-        while (left := heard_at + _QUIET_SECONDS - time.monotonic()) > 0:  # noqa: ASYNC110 - for quiet, which is no event
+        # for quiet, which is no event
+        while (left := heard_at + _QUIET_SECONDS - time.monotonic()) > 0:  # noqa: ASYNC110
             await asyncio.sleep(left)
     await runner.cleanup()
     answer: dict[str, Any] = {

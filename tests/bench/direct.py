@@ -1,4 +1,7 @@
-"""Bare INSERTs without HTTP, a process of its own: `direct URL SECONDS`. Eight connections, one row a commit."""
+"""Bare INSERTs without HTTP, a process of its own: `direct URL SECONDS`.
+
+Eight connections, one row a commit.
+"""
 
 import asyncio
 import json

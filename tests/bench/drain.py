@@ -1,4 +1,6 @@
-"""One worker process against messages that wait: from the release of the hold until the table is empty as the database sees it."""
+"""One worker process against messages that wait: from the release of the hold until the table is
+empty as the database sees it.
+"""
 
 import asyncio
 import time
@@ -18,7 +20,10 @@ _EVENTS = "SELECT count(*) FROM statesvc.event"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained:
-    """Result of one worker. `told`: notifications in the outbox; `undone`: dead letters of messages."""
+    """Result of one worker.
+
+    `told`: notifications in the outbox; `undone`: dead letters of messages.
+    """
 
     seconds: float
     messages: int

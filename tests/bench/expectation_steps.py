@@ -1,7 +1,9 @@
-"""Batches on two databases in turn, and the processor time of each. A process of its own: `expectation_steps ARMED_URL UNARMED_URL`.
+"""Batches on two databases in turn, and the processor time of each.
 
-Writes microseconds of an event, medians, and how many percent more the armed one of a pair took, the median: what the machine does
-besides meets both of a pair alike.
+A process of its own: `expectation_steps ARMED_URL UNARMED_URL`.
+
+Writes microseconds of an event, medians, and how many percent more the armed one of a pair took,
+the median: what the machine does besides meets both of a pair alike.
 """
 
 import gc

@@ -1,6 +1,8 @@
-"""Costs of expecting something of every shipment: processor of the worker's code and its connections, batch by batch in turn.
+"""Costs of expecting something of every shipment: processor of the worker's code and its
+connections, batch by batch in turn.
 
-Both databases hold the same 100,000 unfinished shipments of others; with rules they are armed, and so is each that an event moves.
+Both databases hold the same 100,000 unfinished shipments of others; with rules they are armed, and
+so is each that an event moves.
 """
 
 from functools import partial

@@ -1,6 +1,8 @@
-"""Size of a message of one scan on the disk, by table, index and column: docs/storage.md counts with these figures.
+"""Size of a message of one scan on the disk, by table, index and column: docs/storage.md
+counts with these figures.
 
-All roles run; a subscriber takes every change. Measured before anything leaves, and before a vacuum makes room for what comes next.
+All roles run; a subscriber takes every change. Measured before anything leaves, and before a vacuum
+makes room for what comes next.
 """
 
 from functools import partial

@@ -26,7 +26,9 @@ WAITS: Final = "SELECT EXISTS (SELECT FROM statesvc.inbox)"
 
 
 def waiting(pushes: Callable[[], Iterable[Push]]) -> Callable[[Place], Awaitable[None]]:
-    """Fill a database: these messages in the inbox, one subscription to everything, all carriers held."""
+    """Fill a database: these messages in the inbox, one subscription to everything, all carriers
+    held.
+    """
 
     async def fill(place: Place) -> None:
         await place.execute(HOLD, SUBSCRIBE)

@@ -1,4 +1,6 @@
-"""Durable throughput: our webhook, the same handler without a database, and one INSERT a request; on this disk and on a slow one."""
+"""Durable throughput: our webhook, the same handler without a database, and one INSERT a request;
+on this disk and on a slow one.
+"""
 
 import asyncio
 import json

@@ -1,8 +1,11 @@
-"""The load, in a process of its own. Reads what to do as JSON from standard input, writes what it saw as JSON.
+"""The load, in a process of its own.
 
-open: requests at a fixed rate whatever the answers; a request's time runs from when it was due, so a stall of the service (or of
-this process) counts in full. At most `wires` are under way; one that finds no free wire waits, and its waiting counts.
-closed: `wires` connections, each sends the next as soon as it has an answer; until the bodies or the seconds are over.
+Reads what to do as JSON from standard input, writes what it saw as JSON.
+
+open: requests at a fixed rate whatever the answers; a request's time runs from when it was due, so
+a stall of the service (or of this process) counts in full. At most `wires` are under way; one that
+finds no free wire waits, and its waiting counts. closed: `wires` connections, each sends the next
+as soon as it has an answer; until the bodies or the seconds are over.
 """
 
 import asyncio

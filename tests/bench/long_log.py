@@ -1,4 +1,6 @@
-"""A log of many events, sealed, as the service itself appends it: what reads whole logs is measured on it."""
+"""A log of many events, sealed, as the service itself appends it: what reads whole
+logs is measured on it.
+"""
 
 from functools import partial
 from typing import Final
@@ -14,7 +16,9 @@ _WORKERS: Final = 2
 
 
 async def long_log(bench: Bench) -> str:
-    """Return the template with `rebuild_events` events of FedEx histories, made when it is asked for first: a minute a million."""
+    """Return the template with `rebuild_events` events of FedEx histories, made when it is asked
+    for first: a minute a million.
+    """
     return await bench.server.filled("bench_long_log", partial(_fill, bench))
 
 

@@ -1,4 +1,5 @@
-"""Duration of a lookup of 200 numbers, and what it reads: for the part `search`, over its million shipments of five events.
+"""Duration of a lookup of 200 numbers, and what it reads: for the part `search`, over its million
+shipments of five events.
 
 Of each 200 one in ten is awaited and nothing was heard of it, one in ten nobody has.
 """
@@ -87,7 +88,10 @@ def _numbers(chance: random.Random, count: int, *, named: bool) -> list[PrintedN
 
 
 async def _answered(wire: Wire, numbers: Sequence[PrintedNumber]) -> float:
-    """Return the seconds of one lookup. Raises RuntimeError where its answer is another than expected."""
+    """Return the seconds of one lookup.
+
+    Raises RuntimeError where its answer is another than expected.
+    """
     request = post_json(_PATH, {"numbers": [one._asdict() for one in numbers]}, BOOTSTRAP_KEY)
     began = perf_counter()
     status, body = await ask(wire, request)
@@ -98,7 +102,10 @@ async def _answered(wire: Wire, numbers: Sequence[PrintedNumber]) -> float:
 
 
 async def _read(place: Place, numbers: Sequence[PrintedNumber]) -> str:
-    """Return how many blocks the statement reads. Raises RuntimeError where it reads a table from end to end."""
+    """Return how many blocks the statement reads.
+
+    Raises RuntimeError where it reads a table from end to end.
+    """
     async with await AsyncConnection.connect(place.superuser, autocommit=True) as connection:
         explain = "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) " + _SQL["lookup"]
         plan = "\n".join(

@@ -1,8 +1,10 @@
-"""A client that makes the service work while others push, in a process of its own: `neighbour KIND`, told what it needs by standard input.
+"""A client that makes the service work while others push, in a process of its own:
+`neighbour KIND`, told what it needs by standard input.
 
-Goes on until standard input ends, then writes how many answers of which status it got. Kinds: `evidence` (four readers in turn: JSON, HTML,
-PDF, audit), `lists` (1,000 pages a second), `streams` (100 readers), `half_open` (connections with half a head), `bodies` (1,000 of 1 MiB
-at once, again and again), `17track` (54 anonymous bodies of 1 MiB a second).
+Goes on until standard input ends, then writes how many answers of which status it got. Kinds:
+`evidence` (four readers in turn: JSON, HTML, PDF, audit), `lists` (1,000 pages a second), `streams`
+(100 readers), `half_open` (connections with half a head), `bodies` (1,000 of 1 MiB at once, again
+and again), `17track` (54 anonymous bodies of 1 MiB a second).
 """
 
 import asyncio
@@ -29,7 +31,9 @@ _HALF_A_HEAD: Final = b"POST /v1/webhooks/ups HTTP/1.1\r\nHost: 127.0.0.1\r\nCon
 
 
 class Neighbour:
-    """`told`: port, `keys` that calls are made with in turn, and `path` of a shipment or the number of `connections`."""
+    """`told`: port, `keys` that calls are made with in turn, and `path` of a shipment or the
+    number of `connections`.
+    """
 
     def __init__(self, told: dict[str, Any], session: aiohttp.ClientSession) -> None:
         self._told = told

@@ -1,4 +1,6 @@
-"""ACK latency next to whoever else uses the service, legitimate or hostile, against the same load undisturbed in the same run."""
+"""ACK latency next to whoever else uses the service, legitimate or hostile, against the same load
+undisturbed in the same run.
+"""
 
 import asyncio
 import json
@@ -35,7 +37,9 @@ _IDLE_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disturber:
-    """A child `kind` with what it is told and `keys` of its own to call with, or a `command` of statesvc that is repeated."""
+    """A child `kind` with what it is told and `keys` of its own to call with, or a `command` of
+    statesvc that is repeated.
+    """
 
     kind: str = ""
     told: Mapping[str, Any] | None = None
@@ -130,7 +134,9 @@ async def _load(bench: Bench, service: WholeService, series: int) -> dict[str, A
 
 
 async def _until_quiet(service: WholeService) -> None:
-    """Wait until it is quiet: bodies whose clients are gone are stored all the same, which takes as long as the clients were there."""
+    """Wait until it is quiet: bodies whose clients are gone are stored all the same, which takes as
+    long as the clients were there.
+    """
     async with asyncio.timeout(_QUIET_SECONDS):
         used = float("-inf")
         while (now := service.cpu_seconds()["ingress"]) > used + _IDLE_SECONDS:

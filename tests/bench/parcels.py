@@ -1,7 +1,9 @@
-"""Costs of parcels that a carrier and two aggregators push: processor of the worker's code and its connections, batch by batch in turn.
+"""Costs of parcels that a carrier and two aggregators push: processor of the worker's code and its
+connections, batch by batch in turn.
 
-Both databases get the same bodies, whose one subscription asks for each status of a parcel once; in one of them the aggregators name a
-carrier that nobody knows, so each shipment is a parcel by itself.
+Both databases get the same bodies, whose one subscription asks for each status of a
+parcel once; in one of them the aggregators name a carrier that nobody knows, so each
+shipment is a parcel by itself.
 """
 
 from collections.abc import Iterator
@@ -55,7 +57,10 @@ async def measure(bench: Bench) -> list[Row]:
 
 
 def _pushes(carrier: str) -> Iterator[Push]:
-    """Yield each parcel's scans, step by step, of one source after the other. `carrier`: named by the aggregators."""
+    """Yield each parcel's scans, step by step, of one source after the other.
+
+    `carrier`: named by the aggregators.
+    """
     parcels = range(-(-_MESSAGES // len(JOURNEY) // len(SOURCES)))
     told = (
         (source, WRITERS[source](f"1ZC{n:015d}", [step], carrier))

@@ -1,4 +1,6 @@
-"""The peers' own environment next to ours, made when first asked for; nothing of it is part of the service."""
+"""The peers' own environment next to ours, made when first asked for; nothing of it
+is part of the service.
+"""
 
 import asyncio
 import sys

@@ -1,4 +1,7 @@
-"""Usage of processes: of the processors and of the memory. As Linux counts it; nothing elsewhere."""
+"""Usage of processes: of the processors and of the memory.
+
+As Linux counts it; nothing elsewhere.
+"""
 
 import os
 import resource
@@ -8,7 +11,9 @@ from typing import Final
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PARENT, _OWN, _CHILDREN = 1, slice(11, 13), slice(11, 15)
-"""Fields of /proc/PID/stat after the name: the parent, own time, own time and that of children that have ended."""
+"""Fields of /proc/PID/stat after the name: the parent, own time, own time and that of
+children that have ended.
+"""
 
 
 def own_cpu_seconds() -> float:
@@ -18,7 +23,9 @@ def own_cpu_seconds() -> float:
 
 
 def server_cpu_seconds(data: Path) -> float:
-    """Return those of the server of this data directory and all its processes, ended ones too; 0.0 where the system does not tell."""
+    """Return those of the server of this data directory and all its processes, ended ones too; 0.0
+    where the system does not tell.
+    """
     postmaster = int((data / "postmaster.pid").read_text().split()[0])
     total = 0
     for pid, fields in _processes():
@@ -30,7 +37,9 @@ def server_cpu_seconds(data: Path) -> float:
 
 
 def descendants(pid: int) -> dict[int, float]:
-    """Return the processor seconds of a process and of all that it started and their children, by process."""
+    """Return the processor seconds of a process and of all that it started and
+    their children, by process.
+    """
     used = {
         each: (int(fields[_PARENT]), sum(map(int, fields[_OWN])) / _TICKS)
         for each, fields in _processes()

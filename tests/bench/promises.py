@@ -1,4 +1,6 @@
-"""Duration of the report of promises over a million shipments; and, for comparison, over a million events, of 200,000 shipments."""
+"""Duration of the report of promises over a million shipments; and, for comparison, over a million
+events, of 200,000 shipments.
+"""
 
 import time
 from datetime import date
@@ -27,7 +29,9 @@ _STATE: Final = (
 
 
 def shipments(count: int, *, one_under_way_in: int) -> str:
-    """Fill the table: so many shipments of four carriers, promised in three days; the others were delivered within five."""
+    """Fill the table: so many shipments of four carriers, promised in three days; the others were
+    delivered within five.
+    """
     return f"""
 INSERT INTO statesvc.shipment (shipment_id, version, recorded_at, first_recorded_at, last_event_at, status_since, delivered_at, attempts,
     terminal, carrier_id, number, tracking_number, discriminator, status, flags, promised_until, lane, service, due_at, state)

@@ -1,4 +1,5 @@
-"""Publication of what was measured: docs/bench/results.json, a chart for each part that has one, and the tables of docs/bench.md.
+"""Publication of what was measured: docs/bench/results.json, a chart for each part that has one,
+and the tables of docs/bench.md.
 
 Parts that were not measured this time keep the figures that they have.
 """
@@ -36,7 +37,9 @@ def publish(
     page: Path = PAGE,
     folder: Path = FOLDER,
 ) -> None:
-    """Take in what was measured and write everything anew. What stands above the tables in the page is written by people.
+    """Take in what was measured and write everything anew.
+
+    What stands above the tables in the page is written by people.
 
     `facts`: of the machine, a line each; `conditions`: what is another with each run.
     """

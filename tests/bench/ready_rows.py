@@ -1,8 +1,11 @@
-"""The limit of the worker: the same SQL fed with ready rows. A process of its own: `ready_rows RECORD_URL REPLAY_URL`.
+"""The limit of the worker: the same SQL fed with ready rows.
 
-On the first database the worker's own code runs, and every statement with its parameters and every wait for an answer is
-written down. On a second copy the same claims are made, and the statements are sent as they were written down, in the same
-transactions and round trips. What is left out is all that the worker computes.
+A process of its own: `ready_rows RECORD_URL REPLAY_URL`.
+
+On the first database the worker's own code runs, and every statement with its parameters and every
+wait for an answer is written down. On a second copy the same claims are made, and the statements
+are sent as they were written down, in the same transactions and round trips. What is left out is
+all that the worker computes.
 """
 
 import asyncio
@@ -50,7 +53,9 @@ class Sent:
 
 @dataclass(slots=True)
 class Batch:
-    """Statements of one transaction, in order, and where it waited for the answers to them (`WAIT`)."""
+    """Statements of one transaction, in order, and where it waited for the answers to them
+    (`WAIT`).
+    """
 
     message_ids: list[UUID]
     steps: list[Sent | None] = field(default_factory=list)
@@ -58,7 +63,9 @@ class Batch:
 
 @contextmanager
 def recorded(batch: Batch) -> Iterator[None]:
-    """Record what goes through pipelines meanwhile; their first and last statement are those of any transaction."""
+    """Record what goes through pipelines meanwhile; their first and last statement are
+    those of any transaction.
+    """
     execute, flush = Pipeline.execute, Pipeline.flush
 
     async def recording(
@@ -105,7 +112,8 @@ async def record(url: str) -> list[Batch]:
 async def replay(url: str, batches: list[Batch]) -> float:
     """Send the statements again; return the seconds that it took, claims included.
 
-    One batch after the other, because the next one moves on the streams that this one makes; its messages are claimed meanwhile.
+    One batch after the other, because the next one moves on the streams that this one makes; its
+    messages are claimed meanwhile.
     """
     async with await _connect(url) as claimer, await _connect(url) as connection:
         started = time.perf_counter()

@@ -1,4 +1,6 @@
-"""The shipment projection anew from the log, alone and next to traffic: how fast, and whether what comes out is what was there."""
+"""The shipment projection anew from the log, alone and next to traffic: how fast, and whether what
+comes out is what was there.
+"""
 
 import asyncio
 import os
@@ -73,7 +75,9 @@ def _task(place: Place) -> Rebuild:
 
 
 async def _beside_traffic(bench: Bench, template: str) -> tuple[float, int, int, int]:
-    """Return events a second, notifications that were not the traffic's, shipments that differ, and those after a rollback."""
+    """Return events a second, notifications that were not the traffic's, shipments that differ, and
+    those after a rollback.
+    """
     async with bench.server.database(template) as place:
         task = _task(place)
         await put_all(place, islice(alerts(_BESIDE_MESSAGES, series=7), _BESIDE_MESSAGES))

@@ -1,4 +1,7 @@
-"""Report of what was measured, next to its bar. Nothing here judges but the bar itself: a bench that fails still ends well."""
+"""Report of what was measured, next to its bar.
+
+Nothing here judges but the bar itself: a bench that fails still ends well.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +11,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table. `met` None: there is no bar, or nothing to hold against it. `figure`: drawn in the part's chart."""
+    """One line of the table.
+
+    `met` None: there is no bar, or nothing to hold against it. `figure`: drawn in the part's chart.
+    """
 
     what: str
     measured: str

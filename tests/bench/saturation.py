@@ -1,7 +1,9 @@
-"""All roles on this machine: how much they settle, and what an ACK and a reader wait for at half and at twice that rate.
+"""All roles on this machine: how much they settle, and what an ACK and a reader wait for at half
+and at twice that rate.
 
-From ACK to visible is measured without a single request: the server records when each transaction commits, so the time between the commit
-that stores a message and the one that settles it is known of every message afterwards.
+From ACK to visible is measured without a single request: the server records when each transaction
+commits, so the time between the commit that stores a message and the one that settles it is known
+of every message afterwards.
 """
 
 from statistics import median
@@ -99,7 +101,9 @@ def _by_role(run: dict[str, Any]) -> str:
 
 
 async def _saturation(bench: Bench, run: int) -> float:
-    """Return messages a second, from the first push to the last verdict, with a load that takes whatever is answered."""
+    """Return messages a second, from the first push to the last verdict, with a load that
+    takes whatever is answered.
+    """
     seconds = bench.scale.closed_seconds
     async with (
         bench.server.database() as place,
@@ -146,5 +150,7 @@ async def _load(service: WholeService, run: int, **told: Any) -> dict[str, Any]:
 
 
 async def _lags(place: Place) -> list[float]:
-    """Return seconds from the commit that stores each message to the one that settles it, in order of size."""
+    """Return seconds from the commit that stores each message to the one that
+    settles it, in order of size.
+    """
     return sorted(lag for (lag,) in await place.rows(LAGS))

@@ -1,4 +1,6 @@
-"""Costs of sealing for the whole service, with it and without it in turn, and how soon after its append an entry can be proved."""
+"""Costs of sealing for the whole service, with it and without it in turn, and how soon after its
+append an entry can be proved.
+"""
 
 import asyncio
 import bisect
@@ -25,9 +27,13 @@ _NO_KEYS: Final = tuple(
     for kind in ("event", "conflict", "transition", "fanout", "attempt")
 )
 _WITHOUT: Final = {"sealed": (), "unsealed": (_NO_QUEUE,), "keyless": (_NO_QUEUE, *_NO_KEYS)}
-"""Variants: as it is; as if there were no sealer, so that batches are not queued; and as if nobody read entries by their batch either."""
+"""Variants: as it is; as if there were no sealer, so that batches are not queued; and as if nobody
+read entries by their batch either.
+"""
 _PAIRS: Final = 3
-"""In each run, because a shared machine is faster one minute than the next: what stands side by side is compared."""
+"""In each run, because a shared machine is faster one minute than the next: what stands
+side by side is compared.
+"""
 _LOOK_SECONDS: Final = 0.02
 _WIRES: Final = 256
 
@@ -67,7 +73,8 @@ def _rows(name: str, costs: Mapping[str, list[Cost]]) -> list[Row]:
             [getattr(cost, field) for cost in costs[variant]] for variant in (after, before)
         )
         shares = [mine / its - 1 for mine, its in zip(one, other, strict=True)]
-        # of the sums: a drain is off by a tenth either way, and the median of so few pairs by half of that
+        # of the sums: a drain is off by a tenth either way, and the median of so
+        # few pairs by half of that
         share, (low, _, high) = sum(one) / sum(other) - 1, quantiles(shares, n=4)
         half = f"half of {len(shares)} pairs {low:+.1%} to {high:+.1%}"
         return f"{share:+.1%} ({half}; {median(other):,.1f} {unit} an event without)", share
@@ -83,7 +90,9 @@ def _rows(name: str, costs: Mapping[str, list[Cost]]) -> list[Row]:
 
 
 async def _proofs(bench: Bench) -> list[Row]:
-    """Measure from the append to the published checkpoint that covers it, at the rate that the promise names."""
+    """Measure from the append to the published checkpoint that covers it, at the rate
+    that the promise names.
+    """
     scale = bench.scale
     async with bench.server.database() as place, bench.service(place) as service:
         await service.start("api", "worker", "sealer")

@@ -1,7 +1,9 @@
-"""Duration of a search by number over five million events: a million shipments of five, asked for one after the other over HTTP.
+"""Duration of a search by number over five million events: a million shipments of five, asked for
+one after the other over HTTP.
 
-A search reads shipments and streams by their indexes, never the log: those two tables are filled. What the index of the last characters
-costs is written when a shipment is heard of first: half an hour's shipments after a checkpoint, with the index and without.
+A search reads shipments and streams by their indexes, never the log: those two tables are filled.
+What the index of the last characters costs is written when a shipment is heard of first: half an
+hour's shipments after a checkpoint, with the index and without.
 """
 
 import asyncio
@@ -23,7 +25,9 @@ BAR_SECONDS: Final = 0.005
 _PART_BAR_SECONDS: Final = 0.01
 _COST_BAR_BYTES: Final = 300
 _NEW_SHIPMENTS: Final = 36_000
-"""Shipments of half an hour, from one checkpoint to the next, with a hundred messages a second and five a shipment."""
+"""Shipments of half an hour, from one checkpoint to the next, with a hundred messages a
+second and five a shipment.
+"""
 _PACE_SECONDS: Final = 0.00125
 """A key may ask a thousand times a second."""
 _WARMING: Final = 200
@@ -33,7 +37,8 @@ SELECT shipment_id, carrier_id, number, discriminator, version, sha256(number::b
     sha256(number::bytea) || sha256(number::bytea)
 FROM statesvc.shipment
 """
-# a table that has this index alone, filled one number after the other as UPS makes them: eighteen characters
+# a table that has this index alone, filled one number after the other as UPS makes
+# them: eighteen characters
 _ALONE: Final = """
 DO $$ BEGIN
     CREATE TABLE statesvc.number_alone AS SELECT number FROM statesvc.stream WITH NO DATA;
@@ -131,7 +136,10 @@ async def _written(place: Place, series: str) -> float:
 
 
 async def _answered(wire: Wire, path: str, *, found: bool) -> float:
-    """Return the seconds of one search. Raises RuntimeError where its answer is another than expected."""
+    """Return the seconds of one search.
+
+    Raises RuntimeError where its answer is another than expected.
+    """
     began = perf_counter()
     status, body = await ask(wire, get(path, BOOTSTRAP_KEY))
     seconds = perf_counter() - began

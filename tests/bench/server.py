@@ -1,4 +1,5 @@
-"""The PostgreSQL server of a bench: the embedded one as it is shipped (fsync on), with databases copied from templates.
+"""The PostgreSQL server of a bench: the embedded one as it is shipped (fsync on), with databases
+copied from templates.
 
 A filled template is copied for every run and every peer, so that all start from the same bytes.
 """
@@ -32,7 +33,10 @@ class Place:
     superuser: str
 
     def on(self, name: str) -> "Place":
-        """Return another database of the same server. URLs, because not every driver reads libpq's key=value form."""
+        """Return another database of the same server.
+
+        URLs, because not every driver reads libpq's key=value form.
+        """
         return Place(
             *(
                 urlsplit(dsn)._replace(path=f"/{name}").geturl()
@@ -56,11 +60,15 @@ class Place:
 
 
 class BenchServer:
-    """Started with `start`; everything goes away with `stop`. `settings`: of the server, beside those it is shipped with."""
+    """Started with `start`; everything goes away with `stop`.
+
+    `settings`: of the server, beside those it is shipped with.
+    """
 
     def __init__(self, folder: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
         self._folder = folder
-        # when each transaction commits is recorded: `saturation` reads from it how long messages took
+        # when each transaction commits is recorded: `saturation` reads from it how long messages
+        # took
         self._embedded = EmbeddedServer(
             folder / "data", overrides={"track_commit_timestamp": "on", **settings}
         )
@@ -80,7 +88,8 @@ class BenchServer:
         await self._have_log_files()
 
     async def _have_log_files(self) -> None:
-        """Make files of the write-ahead log to use again, as any server has after its first gigabytes.
+        """Make files of the write-ahead log to use again, as any server has after its first
+        gigabytes.
 
         While one is made, all commits wait.
         """
@@ -111,7 +120,10 @@ class BenchServer:
     async def database(
         self, template: str = TEMPLATE, *, slow_disk: bool = False
     ) -> AsyncIterator[Place]:
-        """Copy a database for one run. `slow_disk`: every commit waits 2 ms before it flushes, as on a disk that takes so long."""
+        """Copy a database for one run.
+
+        `slow_disk`: every commit waits 2 ms before it flushes, as on a disk that takes so long.
+        """
         name = f"bench_{next(self._numbers)}"
         await self._copy(template, name)
         if slow_disk:

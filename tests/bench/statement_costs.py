@@ -1,4 +1,6 @@
-"""Costs of each statement for the server at the load of a day, as `pg_stat_statements` counts it."""
+"""Costs of each statement for the server at the load of a day, as `pg_stat_statements` counts
+it.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,7 +17,9 @@ PRELOADED: Final = {
     "shared_preload_libraries": "pg_stat_statements",
     "pg_stat_statements.track_planning": "on",
 }
-"""The server's settings that this takes; they cost a few per cent, so the figures without them are measured elsewhere."""
+"""The server's settings that this takes; they cost a few per cent, so the figures without them
+are measured elsewhere.
+"""
 BEGIN: Final = (
     "CREATE EXTENSION IF NOT EXISTS pg_stat_statements",
     "SELECT pg_stat_statements_reset()",

@@ -1,6 +1,8 @@
-"""All roles at half of what they carry, for half an hour: what grows from one portion of the load to the next shows here.
+"""All roles at half of what they carry, for half an hour: what grows from one portion of the load
+to the next shows here.
 
-The load comes in portions, for the bodies of each are made ahead. Memory is read after each, with the service idle again.
+The load comes in portions, for the bodies of each are made ahead. Memory is read after each, with
+the service idle again.
 """
 
 from statistics import median

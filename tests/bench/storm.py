@@ -1,7 +1,8 @@
-"""A retry storm: every message ten times, as fast as it is taken, over 64 connections that each send the next after the answer.
+"""A retry storm: every message ten times, as fast as it is taken, over 64 connections that each
+send the next after the answer.
 
-"At once" has no latency of its own (the last of a crowd waits for all before it), so a request's time runs from when its
-connection sends it, as a carrier sees it.
+"At once" has no latency of its own (the last of a crowd waits for all before it), so a request's
+time runs from when its connection sends it, as a carrier sees it.
 """
 
 from statistics import median

@@ -1,7 +1,8 @@
-"""Costs of metrics and spans: the same drain with OpenTelemetry on and off, in turn, by processor time of the worker.
+"""Costs of metrics and spans: the same drain with OpenTelemetry on and off, in turn, by
+processor time of the worker.
 
-Off is its own switch, OTEL_SDK_DISABLED. On: all metrics, which are always collected, and spans, sampled as ever, sent by OTLP to a
-collector on this machine, whose time is not counted.
+Off is its own switch, OTEL_SDK_DISABLED. On: all metrics, which are always collected, and spans,
+sampled as ever, sent by OTLP to a collector on this machine, whose time is not counted.
 """
 
 from collections import defaultdict

@@ -1,8 +1,10 @@
-"""Bodies to push: invented parcels, written by the sample carriers' own writers. The same seed gives the same bytes.
+"""Bodies to push: invented parcels, written by the sample carriers' own writers.
 
-`alerts`: UPS, one scan a message, four messages a shipment. `histories`: FedEx, ten new scans a message. `growing`: the same
-shipments pushed after each scan with everything before it, as most carriers do. `mixed`: seven alerts, three growing
-histories of five carriers, in ten messages.
+The same seed gives the same bytes.
+
+`alerts`: UPS, one scan a message, four messages a shipment. `histories`: FedEx, ten new scans a
+message. `growing`: the same shipments pushed after each scan with everything before it, as most
+carriers do. `mixed`: seven alerts, three growing histories of five carriers, in ten messages.
 """
 
 from collections.abc import Iterator
@@ -51,7 +53,9 @@ _CHICAGO: Final = ZoneInfo("America/Chicago")
 
 
 def alert(shipment: int, step: int, *, series: int = 0) -> bytes:
-    """Build the scan `step` (0 .. 3) of a shipment; `series` (0 .. 25) keeps numbers of two loads apart."""
+    """Build the scan `step` (0 .. 3) of a shipment; `series` (0 .. 25) keeps
+    numbers of two loads apart.
+    """
     at = NOW + timedelta(hours=step, seconds=shipment % 1800)
     local = at.astimezone(_CHICAGO)
     kind, code, words = _STEPS[step]
@@ -73,7 +77,9 @@ def alert_number(shipment: int, *, series: int = 0) -> str:
 
 
 def alerts(count: int, *, series: int = 0) -> Iterator[Push]:
-    """Yield alerts step by step over all shipments, so that each shipment's scans come in their order."""
+    """Yield alerts step by step over all shipments, so that each shipment's scans come in their
+    order.
+    """
     shipments = -(-count // ALERTS_A_SHIPMENT)
     return (
         ("ups", alert(place % shipments, place // shipments, series=series))
@@ -87,7 +93,9 @@ def histories(count: int) -> Iterator[Push]:
 
 
 def growing(count: int) -> Iterator[Push]:
-    """Yield each shipment after its first, second .. tenth scan; nine of ten scans at the end were told before."""
+    """Yield each shipment after its first, second .. tenth scan; nine of ten scans at
+    the end were told before.
+    """
     parcels = [_parcel(number) for number in range(-(-count // SCANS))]
     pushes = (
         ("fedex", fedex(parcel, parcel.scans[:told]))
@@ -106,7 +114,10 @@ def mixed(count: int, *, series: int = 0) -> Iterator[Push]:
 
 
 def single_scans(count: int, carrier_id: str, *, series: int = 0) -> Iterator[Push]:
-    """Yield one scan a message, in the carrier's own words; each shipment's in their order. `series` keeps numbers of two loads apart."""
+    """Yield one scan a message, in the carrier's own words; each shipment's in their order.
+
+    `series` keeps numbers of two loads apart.
+    """
     rng = Random(f"{carrier_id} {series}")
     parcels = [
         replace(

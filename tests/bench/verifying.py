@@ -22,7 +22,8 @@ _BAR: Final = 150_000
 
 
 class Speed(NamedTuple):
-    """`entries_per_second` from the first stretch that is done to the last; `whole` from the command to the verdict, processes started.
+    """`entries_per_second` from the first stretch that is done to the last; `whole` from the
+    command to the verdict, processes started.
 
     `cpu`: microseconds of processor an event, of the server too.
     """

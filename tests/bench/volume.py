@@ -1,7 +1,8 @@
-"""Volume that a message of one scan writes and an event takes on the disk, once the log has millions: index pages no longer repeat.
+"""Volume that a message of one scan writes and an event takes on the disk, once the log has
+millions: index pages no longer repeat.
 
-A page that changes for the first time after a checkpoint goes whole into the write-ahead log. So it is measured after one, over the
-messages of a checkpoint interval at 8 million a day.
+A page that changes for the first time after a checkpoint goes whole into the write-ahead log. So it
+is measured after one, over the messages of a checkpoint interval at 8 million a day.
 """
 
 from functools import partial
@@ -43,7 +44,10 @@ _OF_EVENTS: Final = (
     "sealed_batch",
     "subtree",
 )
-"""The tables that the fill writes: what stays of an event. Bodies, verdicts and what was sent leave by days and months."""
+"""The tables that the fill writes: what stays of an event.
+
+Bodies, verdicts and what was sent leave by days and months.
+"""
 
 
 async def measure(bench: Bench) -> list[Row]:

@@ -1,4 +1,6 @@
-"""The whole service as `statesvc up` runs it: all roles forked from one process, on a database of the bench."""
+"""The whole service as `statesvc up` runs it: all roles forked from one process, on a
+database of the bench.
+"""
 
 import asyncio
 import json
@@ -36,7 +38,9 @@ class WholeService:
         return f"http://127.0.0.1:{self.port}"
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return what was used of the processors so far, by role; the server's processes together."""
+        """Return what was used of the processors so far, by role; the server's processes
+        together.
+        """
         used: dict[str, float] = defaultdict(float)
         for pid, seconds in descendants(self.pid).items():
             used[_role_of(pid)] += seconds
@@ -44,7 +48,9 @@ class WholeService:
         return used
 
     def pss_bytes(self) -> int:
-        """Return memory, with pages that several processes share divided between them; the server's is not in it."""
+        """Return memory, with pages that several processes share divided between them; the
+        server's is not in it.
+        """
         return sum(map(pss_bytes, descendants(self.pid)))
 
     async def post(

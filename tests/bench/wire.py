@@ -1,4 +1,6 @@
-"""A small HTTP/1.1 client for the load: ready bytes out, status and body in. So cheap that it hardly takes from the service.
+"""A small HTTP/1.1 client for the load: ready bytes out, status and body in.
+
+So cheap that it hardly takes from the service.
 
 Answers must have a Content-Length, as all of ours do.
 """
@@ -10,7 +12,9 @@ from typing import Any, Final, cast
 import orjson
 
 Done = Callable[["Wire", int, bytes], None]
-"""Called with the wire, which is free again, the status (0: the connection was lost) and the body."""
+"""Called with the wire, which is free again, the status (0: the connection was lost) and the
+body.
+"""
 
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _LENGTH: Final = b"content-length:"

@@ -1,4 +1,6 @@
-"""One worker process and the backlog: our figure, the limit of the same SQL, and two other queues doing the same work."""
+"""One worker process and the backlog: our figure, the limit of the same SQL, and two other
+queues doing the same work.
+"""
 
 from collections import defaultdict
 from functools import partial

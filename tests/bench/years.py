@@ -1,8 +1,10 @@
-"""Queries of a log of years, each at its bar: over HTTP, one after the other, of shipments from all over the log.
+"""Queries of a log of years, each at its bar: over HTTP, one after the other, of shipments
+from all over the log.
 
-A log of 100,000 events with as many partitions is measured first: what a query reads must not grow with the log. Counted is what the
-sessions of the API read, planning included, and no autovacuum that is at work meanwhile. A B-tree of more rows is deeper: how many of the
-blocks lie above its leaves is measured by itself.
+A log of 100,000 events with as many partitions is measured first: what a query reads must not grow
+with the log. Counted is what the sessions of the API read, planning included, and no autovacuum
+that is at work meanwhile. A B-tree of more rows is deeper: how many of the blocks lie above its
+leaves is measured by itself.
 """
 
 import asyncio
@@ -74,7 +76,10 @@ _QUERIES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Figures of one query on one log. `cpu_ms`: of the processors, by the API and its sessions; `above_leaves`: of `blocks`."""
+    """Figures of one query on one log.
+
+    `cpu_ms`: of the processors, by the API and its sessions; `above_leaves`: of `blocks`.
+    """
 
     p50_ms: float
     p99_ms: float
@@ -134,7 +139,8 @@ async def _measured(bench: Bench, log: YearsLog) -> dict[str, Figures]:
 
 
 async def _ask(bench: Bench, api: RoleProcess, wire: Wire, log: YearsLog, query: Query) -> Figures:
-    # each session has been in each month before, as those of a service that has run for a while: the first time it reads its catalogue
+    # each session has been in each month before, as those of a service that has run for a while:
+    # the first time it reads its catalogue
     earlier = [query.path(number, log) for number in targets(log, _CALLS, turn=0)]
     for _ in range(_SESSIONS):
         await _calls(wire, [*earlier, earlier[0]])
@@ -185,7 +191,9 @@ async def _calls(wire: Wire, paths: Iterable[str]) -> list[float]:
 
 
 async def _reported(wire: Wire, path: str) -> None:
-    """Wait until every session has reported what it read, as it does at the end of a transaction, at most once a second."""
+    """Wait until every session has reported what it read, as it does at the end of a transaction,
+    at most once a second.
+    """
     await asyncio.sleep(_REPORT_SECONDS)
     await _calls(wire, [path] * _SESSIONS)
 

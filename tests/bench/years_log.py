@@ -1,7 +1,9 @@
-"""A log of years: the entries of one month as the service appended them, copied by SQL into months of the past, and sealed by the sealer.
+"""A log of years: the entries of one month as the service appended them, copied by SQL into months
+of the past, and sealed by the sealer.
 
-A copied row has real leaf bytes under their real leaf hash, and ids, numbers and times of its own: what an entry says inside differs from
-its columns, which is enough for whatever finds rows and parses them, not for `verify`. All is sealed at one time.
+A copied row has real leaf bytes under their real leaf hash, and ids, numbers and times of its own:
+what an entry says inside differs from its columns, which is enough for whatever finds rows and
+parses them, not for `verify`. All is sealed at one time.
 """
 
 import asyncio
@@ -61,7 +63,10 @@ _OF_COPY: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YearsLog:
-    """A filled database. `copies`: of the seed, spread over all months; a copy's number is in its shipments' numbers."""
+    """A filled database.
+
+    `copies`: of the seed, spread over all months; a copy's number is in its shipments' numbers.
+    """
 
     place: Place
     events: int
@@ -71,7 +76,9 @@ class YearsLog:
 
 
 async def seed(bench: Bench, place: Place) -> None:
-    """Seed four UPS scans of a thousand shipments, as workers append them; a subscription gets each change."""
+    """Seed four UPS scans of a thousand shipments, as workers append them; a
+    subscription gets each change.
+    """
     await waiting(partial(alerts, _SEED_EVENTS))(place)
     await drain_in_place(bench, place)
 
@@ -121,7 +128,10 @@ async def fill(bench: Bench, place: Place, *, months: int, events: int) -> Years
 def _copies(
     first: datetime, seeded: datetime, *, months: int, copies: int, batches: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield the copies, the oldest first; those of a month are spread over it. `first`: of the month that has the seed."""
+    """Yield the copies, the oldest first; those of a month are spread over it.
+
+    `first`: of the month that has the seed.
+    """
     for copy in range(copies):
         back, place = months - copy * months // copies, (copy * months / copies) % 1
         month = first.year * 12 + first.month - 1 - back

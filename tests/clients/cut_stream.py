@@ -1,4 +1,6 @@
-"""A stream that is cut off before its first change: what happens meanwhile must reach every client."""
+"""A stream that is cut off before its first change: what happens meanwhile must reach every
+client.
+"""
 
 import asyncio
 import json
@@ -73,7 +75,9 @@ class CuttingProxy:
 
 
 async def is_lost(service: Service, follow: Follow) -> bool:
-    """Follow across a cut; return whether the change that happened during it did not reach the client."""
+    """Follow across a cut; return whether the change that happened during it did not reach the
+    client.
+    """
     during, after = (f"1ZCUT{uuid4().hex[:12].upper()}" for _ in range(2))
     async with CuttingProxy(service.api.url).running() as proxy, asyncio.timeout(60):
         following = asyncio.ensure_future(follow(proxy.url))
@@ -100,5 +104,6 @@ async def _change(service: Service, number: str) -> None:
         "/v1/events", json.dumps(event), **{"Content-Type": "application/json"}
     )
     assert status == 201, answer
-    while number not in str(await service.get("/v1/feed/transitions", limit="1000")):  # noqa: ASYNC110 - the sealer decides
+    # the sealer decides
+    while number not in str(await service.get("/v1/feed/transitions", limit="1000")):  # noqa: ASYNC110
         await asyncio.sleep(0.05)

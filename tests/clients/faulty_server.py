@@ -1,4 +1,6 @@
-"""A server that answers each request with the next fault of a script, and counts what arrived; and one that is a service otherwise."""
+"""A server that answers each request with the next fault of a script, and counts what arrived; and
+one that is a service otherwise.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -19,7 +21,10 @@ def answer(status: int, body: bytes = b"{}", *, headers: str = "") -> bytes:
 
 @dataclass
 class FaultyServer:
-    """`script`: what the requests get in their order, the last one for ever. Empty: cut off after the request was read. None: silence."""
+    """`script`: what the requests get in their order, the last one for ever.
+
+    Empty: cut off after the request was read. None: silence.
+    """
 
     script: Sequence[bytes | None]
     url: str = field(default_factory=lambda: f"http://127.0.0.1:{free_port()}")
@@ -56,7 +61,9 @@ class FaultyServer:
 
 @dataclass
 class LossyProxy(FaultyServer):
-    """Has the service at `target` carry every request out, and answers the first ones with `script`, as if the answers were lost."""
+    """Has the service at `target` carry every request out, and answers the first ones with
+    `script`, as if the answers were lost.
+    """
 
     target: str = ""
     carried_out: int = 0
@@ -94,7 +101,9 @@ async def _request(reader: asyncio.StreamReader) -> tuple[str, bytes]:
 
 
 def _length(reply: bytes) -> int:
-    """Return the length of the whole answer, as it announces itself; 1 for none at all, so that the connection is cut."""
+    """Return the length of the whole answer, as it announces itself; 1 for none at all, so that
+    the connection is cut.
+    """
     head, _, _ = reply.partition(b"\r\n\r\n")
     for line in head.lower().split(b"\r\n"):
         if line.startswith(b"content-length:"):

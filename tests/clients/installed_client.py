@@ -1,4 +1,6 @@
-"""The Python client as `pip install clients/python` leaves it, in a folder of the test; and how large packages may be."""
+"""The Python client as `pip install clients/python` leaves it, in a folder of the test; and how
+large packages may be.
+"""
 
 import re
 import shutil

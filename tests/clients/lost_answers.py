@@ -1,4 +1,6 @@
-"""Calls whose answers are lost after the service has carried them out, by any client: each has its effect once."""
+"""Calls whose answers are lost after the service has carried them out, by any client:
+each has its effect once.
+"""
 
 import asyncio
 import json
@@ -27,7 +29,9 @@ COUNTED: Final = {
 
 
 class Lost(NamedTuple):
-    """A call of a client, the answers that it gets in place of the service's, and how it ends after how many tries."""
+    """A call of a client, the answers that it gets in place of the service's, and how it
+    ends after how many tries.
+    """
 
     call: str
     script: list[bytes | None]
@@ -53,7 +57,9 @@ CALLS: Final = (
 """Where a call may not be repeated, its one try was carried out, too."""
 ONCE: Final = [(lost.call, lost.outcome, lost.tries, 1) for lost in CALLS]
 MakeCall = Callable[[str, float, str, str, str], Awaitable[str]]
-"""Make at a URL, within a timeout, a call by its name, of a subscription and a notification, and return its outcome."""
+"""Make at a URL, within a timeout, a call by its name, of a subscription and a notification,
+and return its outcome.
+"""
 
 
 class Told(NamedTuple):
@@ -84,13 +90,17 @@ async def told_service(making: Awaitable[Service]) -> AsyncIterator[Told]:
         )
         assert status == 201, appended
         async with asyncio.timeout(30):
-            while not (told := await service.rows("SELECT webhook_id FROM statesvc.notification")):  # noqa: ASYNC110 - another process decides
+            # another process decides
+            while not (told := await service.rows("SELECT webhook_id FROM statesvc.notification")):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         yield Told(service, made["id"], told[0][0])
 
 
 async def effects(told: Told, make_call: MakeCall) -> list[tuple[str, str, int, int]]:
-    """Make each of `CALLS`. Returns its name, how it ended, its tries, and how often the service keeps what it did."""
+    """Make each of `CALLS`.
+
+    Returns its name, how it ended, its tries, and how often the service keeps what it did.
+    """
     found = []
     for lost in CALLS:
         before = await told.service.value(COUNTED[lost.call])
@@ -99,7 +109,8 @@ async def effects(told: Told, make_call: MakeCall) -> list[tuple[str, str, int, 
                 proxy.url, lost.timeout, lost.call, told.subscription_id, told.webhook_id
             )
             async with asyncio.timeout(30):
-                while proxy.carried_out < len(proxy.requests):  # noqa: ASYNC110 - the client gave up, the service goes on
+                # the client gave up, the service goes on
+                while proxy.carried_out < len(proxy.requests):  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
         found.append(
             (

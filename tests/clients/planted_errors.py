@@ -1,4 +1,6 @@
-"""Ten typing errors in calls, each in Python and in TypeScript: a type checker must find every one."""
+"""Ten typing errors in calls, each in Python and in TypeScript: a type checker must find every
+one.
+"""
 
 from typing import Final
 

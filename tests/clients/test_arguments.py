@@ -1,4 +1,6 @@
-"""A misspelt argument of the Python client is found when the call is made; by mypy: `test_examples.py`."""
+"""A misspelt argument of the Python client is found when the call is made; by mypy:
+`test_examples.py`.
+"""
 
 import asyncio
 import importlib

@@ -1,4 +1,6 @@
-"""The Python clients before a real service whose answers are lost: what is repeated has its effect once, and nothing else is repeated."""
+"""The Python clients before a real service whose answers are lost: what is repeated has its effect
+once, and nothing else is repeated.
+"""
 
 import asyncio
 import importlib
@@ -55,11 +57,13 @@ async def test_a_lost_answer_makes_no_second_effect(
             return "no answer"
         return "done"
 
-    async def with_async_client(url: str, timeout: float, *call: str) -> str:  # noqa: ASYNC109 - the client's
+    # the client's
+    async def with_async_client(url: str, timeout: float, *call: str) -> str:  # noqa: ASYNC109
         async with package.AsyncClient(url, timeout=timeout, **options) as client:
             return await ended(called(client, *call))
 
-    async def with_client(url: str, timeout: float, *call: str) -> str:  # noqa: ASYNC109 - the client's
+    # the client's
+    async def with_client(url: str, timeout: float, *call: str) -> str:  # noqa: ASYNC109
         with package.Client(url, timeout=timeout, **options) as client:
             return await ended(asyncio.to_thread(called, client, *call))
 

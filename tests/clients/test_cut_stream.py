@@ -1,4 +1,6 @@
-"""A stream that is cut off before its first change, in Python, on the command line and in a browser; Node has a file of its own."""
+"""A stream that is cut off before its first change, in Python, on the command line and in a
+browser; Node has a file of its own.
+"""
 
 import asyncio
 import importlib

@@ -1,4 +1,7 @@
-"""What a reader copies from README, docs and the page of the API type-checks strictly. `test_typescript_client.py` compiles TypeScript."""
+"""What a reader copies from README, docs and the page of the API type-checks strictly.
+
+`test_typescript_client.py` compiles TypeScript.
+"""
 
 import json
 import os

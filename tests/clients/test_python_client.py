@@ -1,4 +1,6 @@
-"""The generated calls of the Python client against a real service: a caller's journey, then every operation."""
+"""The generated calls of the Python client against a real service: a caller's
+journey, then every operation.
+"""
 
 import importlib
 import json
@@ -240,7 +242,8 @@ async def what_is_on_record(call: Any) -> None:
     await call("list_checkpoint_keys")
     await call("list_transitions")
     await call("create_stream_ticket", body=call.model("TicketRequest"), status=201)
-    stream = call.module("stream_transitions")._get_kwargs(after="-1")  # noqa: SLF001 - the client reads no endless answer
+    # the client reads no endless answer
+    stream = call.module("stream_transitions")._get_kwargs(after="-1")  # noqa: SLF001
     async with call.client.get_async_httpx_client().stream(**stream) as answer:
         assert answer.status_code == HTTPStatus.OK
         assert await anext(answer.aiter_lines()) != ""

@@ -1,4 +1,6 @@
-"""The TypeScript client as a package: built, packed, installed, used as README and the page of the API show it, and run in Node."""
+"""The TypeScript client as a package: built, packed, installed, used as README and the page of the
+API show it, and run in Node.
+"""
 
 import asyncio
 import fcntl
@@ -209,7 +211,8 @@ def test_both_clients_repeat_the_same_calls(installed_client: Path) -> None:
 async def test_a_lost_answer_makes_no_second_effect(
     application: Path, service_maker: Callable[..., Awaitable[Service]], tmp_path: Path
 ) -> None:
-    async def with_node(url: str, timeout: float, call: str, *told: str) -> str:  # noqa: ASYNC109 - the client's
+    # the client's
+    async def with_node(url: str, timeout: float, call: str, *told: str) -> str:  # noqa: ASYNC109
         command = ("node", "faults.js", url, call, str(timeout), BOOTSTRAP_KEY, *told)
         return (await asyncio.to_thread(run, *command, folder=application)).strip()
 

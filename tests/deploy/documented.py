@@ -1,6 +1,7 @@
 """The commands that the pages show: fenced blocks of `sh`, and commands of ours within a sentence.
 
-A block is run by a test, as it stands, unless the line before it says why not: `<!-- not run: reason -->`.
+A block is run by a test, as it stands, unless the line before it says why not:
+`<!-- not run: reason -->`.
 """
 
 import re
@@ -40,7 +41,9 @@ class Block:
     reason: str
 
     def commands(self) -> list[str]:
-        """Return its commands, without comments; one may take several lines, by a backslash or within quotes."""
+        """Return its commands, without comments; one may take several lines, by a
+        backslash or within quotes.
+        """
         found, begun = [], ""
         for line in self.text.splitlines():
             begun += line.strip() + "\n"
@@ -67,7 +70,9 @@ def blocks(page: str) -> list[Block]:
 
 
 def commands_not_run(page: str) -> Iterator[str]:
-    """Yield commands of ours within sentences and in the blocks that are not run, up to what they are piped into."""
+    """Yield commands of ours within sentences and in the blocks that are not run, up to
+    what they are piped into.
+    """
     in_sentences = INLINE.findall(FENCED.sub("", (ROOT / page).read_text("utf-8")))
     in_blocks = (
         command
@@ -81,7 +86,9 @@ def commands_not_run(page: str) -> Iterator[str]:
 
 
 def unmarked(page: str) -> list[str]:
-    """Return lines that look like commands in blocks that name no language: nothing would run them."""
+    """Return lines that look like commands in blocks that name no language: nothing would run
+    them.
+    """
     without_language = re.findall(
         r"^ *```\n(.*?)^ *```",
         _balanced((ROOT / page).read_text("utf-8")),

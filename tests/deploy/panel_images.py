@@ -1,7 +1,8 @@
-"""Draws every panel of the dashboards as Grafana would, from the demo: `python -m tests.deploy.panel_images FOLDER`.
+"""Draws every panel of the dashboards as Grafana would, from the demo:
+`python -m tests.deploy.panel_images FOLDER`.
 
-The same queries go to a real Prometheus that scraped `statesvc up --demo`; a picture of each dashboard is written to FOLDER, to be looked
-at: units, legends, what is empty.
+The same queries go to a real Prometheus that scraped `statesvc up --demo`; a picture of each
+dashboard is written to FOLDER, to be looked at: units, legends, what is empty.
 """
 
 import argparse

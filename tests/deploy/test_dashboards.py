@@ -1,4 +1,6 @@
-"""Each query of the dashboards against a real Prometheus that scraped the demo: none is wrong, none is empty."""
+"""Each query of the dashboards against a real Prometheus that scraped the demo: none
+is wrong, none is empty.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,6 @@
-"""Every command of the pages is run as it stands, or says why not; what is not run names what there is."""
+"""Every command of the pages is run as it stands, or says why not; what is not run names what there
+is.
+"""
 
 import asyncio
 import io
@@ -23,7 +25,10 @@ RUN_ELSEWHERE: Final = {
     "docs/normalizer-versions.md": "tests/statesvc/reading/test_rollout_page.py",
     "docs/restore.md": "tests/acceptance/test_restore.py",
 }
-"""Pages whose commands belong to a story of their own. The runbook's are checked in test_runbook.py."""
+"""Pages whose commands belong to a story of their own.
+
+The runbook's are checked in test_runbook.py.
+"""
 NO_COMMAND: Final = {"statesvc key id"}
 """The label of a digest."""
 UPS_BODY: Final = ROOT / "tests/events/carriers/fixtures/ups/track_alert_delivered_signed.json"
@@ -91,7 +96,9 @@ class Reader:
                 return await self._shell(CURL + self._here(command))
 
     async def _ours(self, command: str) -> str:
-        """Rewrite a command to be forked from a process that has loaded the service; what comes after a pipe or `>` is the shell's."""
+        """Rewrite a command to be forked from a process that has loaded the service; what comes
+        after a pipe or `>` is the shell's.
+        """
         ours, _, rest = re.sub(r" (?=[|>] )", "\0", command, count=1).partition("\0")
         words = shlex.split(ours, comments=True)[1:]
         exit_code, output, errors = await self._service.run(
@@ -145,7 +152,9 @@ async def test_each_command_does_what_its_page_shows(
 
 
 async def _reader(service: Service, folder: Path) -> Reader:
-    """Prepare a reader: five messages with a code that nobody knows, and one that is delivered; with a subscription and a case."""
+    """Prepare a reader: five messages with a code that nobody knows, and one that is delivered;
+    with a subscription and a case.
+    """
     ingress = next(role for role in service.roles if role.role == "ingress")
     for carrier_id, body in (
         ("ups", UPS_BODY.read_bytes()),

@@ -1,4 +1,6 @@
-"""The proxies of docs/engines.md, with a real nginx and a real Envoy: each carrier reaches its installation."""
+"""The proxies of docs/engines.md, with a real nginx and a real Envoy: each carrier
+reaches its installation.
+"""
 
 import re
 from collections.abc import Callable

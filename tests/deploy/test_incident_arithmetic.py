@@ -1,4 +1,6 @@
-"""The incidents' own arithmetic: time is made shorter, nothing else; each page has the commands that its incident needs."""
+"""The incidents' own arithmetic: time is made shorter, nothing else; each page has the commands
+that its incident needs.
+"""
 
 from deploy.prometheus.rules import OBJECTIVES
 from tests.soak.incidents.on_call import RUNBOOK, commands

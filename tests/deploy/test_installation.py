@@ -1,4 +1,7 @@
-"""Installations: the image, compose, Kubernetes, systemd. Checked as far as that goes without running them."""
+"""Installations: the image, compose, Kubernetes, systemd.
+
+Checked as far as that goes without running them.
+"""
 
 import re
 import subprocess
@@ -72,7 +75,8 @@ def test_prometheus_asks_up_where_its_metrics_are_and_nobody_else_can() -> None:
     ]
     port = HttpSettings().default_metrics_port(HttpSettings.model_fields["port"].default)
     assert job["static_configs"][0]["targets"] == [f"statesvc:{port}"]
-    assert COMPOSE["services"]["statesvc"]["environment"]["STATESVC_METRICS_HOST"] == "0.0.0.0"  # noqa: S104 - within the network of compose
+    # within the network of compose
+    assert COMPOSE["services"]["statesvc"]["environment"]["STATESVC_METRICS_HOST"] == "0.0.0.0"  # noqa: S104
     assert not any(str(port) in published for published in COMPOSE["services"]["statesvc"]["ports"])
 
 
@@ -116,7 +120,9 @@ def test_the_manifests_keep_to_the_schemas_of_kubernetes() -> None:
 
 
 def test_the_migration_can_be_applied_again_and_each_release_has_its_own() -> None:
-    """The template of a job cannot be changed: applied under the same name, another image would be refused."""
+    """The template of a job cannot be changed: applied under the same name, another
+    image would be refused.
+    """
     (job,) = of_kind("Job")
     (container,) = job["spec"]["template"]["spec"]["containers"]
     version = container["image"].rpartition(":")[2]

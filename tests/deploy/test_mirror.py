@@ -1,4 +1,6 @@
-"""The configuration of docs/mirror.md with a real nginx: the carrier's one URL is ours, the old view gets a copy."""
+"""The configuration of docs/mirror.md with a real nginx: the carrier's one URL is ours,
+the old view gets a copy.
+"""
 
 import asyncio
 import re

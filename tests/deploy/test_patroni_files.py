@@ -1,4 +1,7 @@
-"""The files of `deploy/patroni/`, as Patroni and HAProxy read them. `tests/soak/test_patroni.py` has the cluster."""
+"""The files of `deploy/patroni/`, as Patroni and HAProxy read them.
+
+`tests/soak/test_patroni.py` has the cluster.
+"""
 
 import os
 import subprocess

@@ -1,4 +1,6 @@
-"""The alerts, by promtool: each fires on what it is for and is silent on what it is not for; each leads to a page that exists."""
+"""The alerts, by promtool: each fires on what it is for and is silent on what it is not for; each
+leads to a page that exists.
+"""
 
 import os
 import shutil

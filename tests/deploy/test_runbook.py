@@ -1,4 +1,6 @@
-"""Every command of the runbook is one that there is: the service's own are parsed as they stand, statements of SQL are planned."""
+"""Every command of the runbook is one that there is: the service's own are parsed as they stand,
+statements of SQL are planned.
+"""
 
 import io
 import re
@@ -69,7 +71,9 @@ def test_a_command_takes_what_the_page_gives_it(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    """Stopped at the database: there is none at this address, so the command says so instead of `wrong use`."""
+    """Stopped at the database: there is none at this address, so the command says so
+    instead of `wrong use`.
+    """
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     monkeypatch.setenv("STATESVC_OWNER_URL", "postgresql://nobody@127.0.0.1:1/none")
     monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(tmp_path))

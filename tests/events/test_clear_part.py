@@ -1,4 +1,6 @@
-"""The clear part of a statement names no person: texts in the place of codes, and the exact postcode, are sealed."""
+"""The clear part of a statement names no person: texts in the place of codes, and the
+exact postcode, are sealed.
+"""
 
 import hmac
 from datetime import UTC, datetime

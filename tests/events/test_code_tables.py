@@ -1,4 +1,6 @@
-"""A row that is written into a carrier's table is read by its normalizer, for every carrier that has such rows."""
+"""A row that is written into a carrier's table is read by its normalizer, for every
+carrier that has such rows.
+"""
 
 import csv
 import json

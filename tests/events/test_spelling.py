@@ -1,4 +1,6 @@
-"""Digests in ids: how they are written, and how an id is compared with one without writing it down."""
+"""Digests in ids: how they are written, and how an id is compared with one without writing it
+down.
+"""
 
 import hashlib
 

@@ -1,6 +1,8 @@
-"""`make fuzz`: 60 seconds of mutated bodies for each carrier, two at a time, in processes whose memory is bounded.
+"""`make fuzz`: 60 seconds of mutated bodies for each carrier, two at a time, in processes
+whose memory is bounded.
 
-`make fuzz ARGS="ups fedex --seconds 10"` chooses; what broke a rule is kept as a file, and its line says how to see it again.
+`make fuzz ARGS="ups fedex --seconds 10"` chooses; what broke a rule is kept as a file, and its line
+says how to see it again.
 """
 
 import argparse

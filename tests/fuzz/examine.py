@@ -1,4 +1,7 @@
-"""Rules for whatever a normalizer makes of a body, known or not. A broken rule is an AssertionError that names it."""
+"""Rules for whatever a normalizer makes of a body, known or not.
+
+A broken rule is an AssertionError that names it.
+"""
 
 import hmac
 import time
@@ -25,7 +28,9 @@ from tests.projections.stated_fact import fact_of
 RECEIVED_AT: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SECONDS_MAX: Final = 0.25
 SECONDS_PER_MIB_MAX: Final = 2.0
-"""CPU time of reading one body, by its size: ten times what it takes and more, so that only what grows faster than the body shows."""
+"""CPU time of reading one body, by its size: ten times what it takes and more, so that only what
+grows faster than the body shows.
+"""
 READINGS_AGAIN: Final = 4
 """Readings of a body that took too long, before it counts as slow."""
 MEMORY_MAX: Final = 4 * 1024 * 1024
@@ -49,7 +54,10 @@ _OFFSET_MAX: Final = timedelta(hours=15)
 
 
 def examine(carrier: Carrier, body: bytes, *, weigh: bool = False) -> str:
-    """Examine a body; return a cause, `empty`, or `events`. `weigh` bounds the memory of reading it instead of the time (slow)."""
+    """Examine a body; return a cause, `empty`, or `events`.
+
+    `weigh` bounds the memory of reading it instead of the time (slow).
+    """
     try:
         normalized = _weighed(carrier, body) if weigh else _timed(carrier, body)
     except UnreadableMessageError as error:

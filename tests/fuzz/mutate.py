@@ -1,4 +1,7 @@
-"""Mutations of a body: by its structure, or by its bytes alone. The same generator in the same state gives the same bytes."""
+"""Mutations of a body: by its structure, or by its bytes alone.
+
+The same generator in the same state gives the same bytes.
+"""
 
 from collections.abc import Sequence
 from random import Random
@@ -41,7 +44,9 @@ def mutated(bodies: Sequence[bytes], rng: Random) -> bytes:
 
 
 def amplified(bodies: Sequence[bytes], rng: Random, size: int) -> bytes:
-    """Return one of `bodies` with a member repeated until it has about `size` bytes: what takes quadratic time shows."""
+    """Return one of `bodies` with a member repeated until it has about `size` bytes: what
+    takes quadratic time shows.
+    """
     body = rng.choice(bodies)
     try:
         large = (

@@ -13,9 +13,12 @@ NODES_MAX: Final = 20_000
 
 
 def mutated(body: bytes, rng: Random) -> bytes:
-    """Return the body with one to four changes, printed in one of the ways that JSON is printed. Raises ValueError for another text.
+    """Return the body with one to four changes, printed in one of the ways that JSON is printed.
 
-    What nests or grows beyond what Python prints within the bounds of its process is a ValueError too.
+    Raises ValueError for another text.
+
+    What nests or grows beyond what Python prints within the bounds of its process is a ValueError
+    too.
     """
     value = json.loads(body)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
@@ -27,7 +30,10 @@ def mutated(body: bytes, rng: Random) -> bytes:
 
 
 def amplified(body: bytes, rng: Random, size: int) -> bytes:
-    """Return the body with one member of a list repeated until it has about `size` bytes. Raises ValueError for another text."""
+    """Return the body with one member of a list repeated until it has about `size` bytes.
+
+    Raises ValueError for another text.
+    """
     root: Any = {"root": json.loads(body)}
     found: list[tuple[Any, Any]] = [
         (holder, key) for holder, key in _members(root) if isinstance(holder, list)

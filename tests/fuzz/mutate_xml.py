@@ -28,7 +28,10 @@ _PROLOGS: Final = (
 
 
 def mutated(body: bytes, rng: Random) -> bytes:
-    """Return the body with one to four changes, in one of several encodings. Raises ValueError for another text."""
+    """Return the body with one to four changes, in one of several encodings.
+
+    Raises ValueError for another text.
+    """
     root = _parsed(body)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         found = [element for element in root.iter() if isinstance(element.tag, str)]
@@ -39,7 +42,10 @@ def mutated(body: bytes, rng: Random) -> bytes:
 
 
 def amplified(body: bytes, rng: Random, size: int) -> bytes:
-    """Return the body with one element repeated until it has about `size` bytes. Raises ValueError for another text."""
+    """Return the body with one element repeated until it has about `size` bytes.
+
+    Raises ValueError for another text.
+    """
     root = _parsed(body)
     found = [element for element in root.iterdescendants() if isinstance(element.tag, str)]
     element = rng.choice(found or [root])

@@ -37,7 +37,9 @@ class Report:
 
 
 def bodies(carrier_id: str) -> Iterator[tuple[str, bytes]]:
-    """Yield mutations without end, by name: of the fixtures alone (as `make test` has them), of the corpus too (+), and large ones (x)."""
+    """Yield mutations without end, by name: of the fixtures alone (as `make test` has them), of the
+    corpus too (+), and large ones (x).
+    """
     more = payloads(carrier_id)
     number = 0
     while True:

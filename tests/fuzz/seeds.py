@@ -1,4 +1,6 @@
-"""Seeds of mutations: every carrier's own fixtures, and its payloads in the corpus where that is at hand."""
+"""Seeds of mutations: every carrier's own fixtures, and its payloads in the corpus
+where that is at hand.
+"""
 
 from functools import cache
 

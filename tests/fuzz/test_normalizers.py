@@ -77,7 +77,8 @@ DEFECTS: Final[dict[str, Callable[[], Normalized]]] = {
     "a number that is no text": saying(tracking_number=7),
     "a NUL": saying(piece="a\x00"),
     "a lone surrogate": saying(description="\ud800"),
-    "a time without offset": saying(time=received(datetime(2026, 1, 1))),  # noqa: DTZ001 - the defect
+    # the defect
+    "a time without offset": saying(time=received(datetime(2026, 1, 1))),  # noqa: DTZ001
     "a time before the first year": saying(
         time=received(datetime.fromisoformat("0001-01-01T00:00:00+14:00"))
     ),

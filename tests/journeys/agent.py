@@ -1,8 +1,9 @@
 """The dispute agent's journey: `python -m tests.journeys.agent`.
 
-All that the agent has is a number and a key. In a real browser: finds the parcel, sees what was known before it was delivered, makes a PDF
-as of then and a zip of today, and has the zip checked by its own verifier, with a bare Python and no network. Prints what was measured;
-exit code 1: a step failed.
+All that the agent has is a number and a key. In a real browser: finds the parcel, sees what was
+known before it was delivered, makes a PDF as of then and a zip of today, and has the zip
+checked by its own verifier, with a bare Python and no network. Prints what was measured; exit
+code 1: a step failed.
 """
 
 import asyncio
@@ -103,7 +104,9 @@ def check_pdf(file: Path) -> dict[str, object]:
 
 
 def check_zip(file: Path, key: str) -> dict[str, object]:
-    """Check that its verifier says that it holds, and no longer once a word is another one, or with another log's key."""
+    """Check that its verifier says that it holds, and no longer once a word is another one, or
+    with another log's key.
+    """
     folder = file.with_suffix("")
     with zipfile.ZipFile(file) as archive:
         archive.extractall(folder)
@@ -137,7 +140,9 @@ def _verify(folder: Path, key: str, *, expected: int) -> None:
 
 @functools.cache
 def _cut_off() -> Sequence[str]:
-    """Return what runs a command in a network of its own with nothing in it; nothing where the machine forbids that."""
+    """Return what runs a command in a network of its own with nothing in it; nothing where
+    the machine forbids that.
+    """
     unshare = ["/usr/bin/unshare", "--map-root-user", "--net"]
     is_allowed = (
         subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode == 0
@@ -167,7 +172,9 @@ async def travel(service: Installation) -> dict[str, object]:
 
 
 def from_the_command_line(service: Installation, agent: str, key: str) -> None:
-    """Do the same with an address and the key alone; a hold takes a scope that the agent does not have."""
+    """Do the same with an address and the key alone; a hold takes a scope that the agent does not
+    have.
+    """
     require(
         "in_transit" in service.command(agent, "shipments", "history", "ups", NUMBER),
         "the history does not say where it was",

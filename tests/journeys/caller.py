@@ -1,7 +1,9 @@
-"""The caller's journey: `python -m tests.journeys.caller` installs the Python client into an empty environment and uses it.
+"""The caller's journey: `python -m tests.journeys.caller` installs the Python client into an empty
+environment and uses it.
 
-Events in, one and many; then the shipment by its number alone, its state, its history in pages, by the order it belongs to, and the changes
-from the first on, against `statesvc up`. Prints what was measured; exit code 1: a step failed.
+Events in, one and many; then the shipment by its number alone, its state, its history in pages, by
+the order it belongs to, and the changes from the first on, against `statesvc up`. Prints what was
+measured; exit code 1: a step failed.
 """
 
 import sys

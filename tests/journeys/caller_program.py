@@ -1,4 +1,7 @@
-"""A caller's program with the client: it knows nothing of us but `statesvc_client`. URL, INGEST_KEY, READ_KEY in the environment."""
+"""A caller's program with the client: it knows nothing of us but `statesvc_client`.
+
+URL, INGEST_KEY, READ_KEY in the environment.
+"""
 
 import asyncio
 import os

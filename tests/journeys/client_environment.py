@@ -11,7 +11,9 @@ from tests.journeys.installation import FailedStepError
 
 
 def client_environment(home: Path) -> Path:
-    """Return the interpreter of an environment in `home` that has the client, and nothing of ours besides."""
+    """Return the interpreter of an environment in `home` that has the client, and
+    nothing of ours besides.
+    """
     environment = home / "environment"
     run([sys.executable, "-m", "venv", environment])
     python = environment / "bin" / "python"

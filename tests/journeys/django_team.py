@@ -1,7 +1,9 @@
-"""The journey of a team with Django and Celery: `python -m tests.journeys.django_team` runs the tests of `examples/django`.
+"""The journey of a team with Django and Celery: `python -m tests.journeys.django_team` runs the
+tests of `examples/django`.
 
-Against a real RabbitMQ and a real Redis in turn, with Django, Celery and the client's testing kit in an environment of their own (`.ci/run`
-makes it). Prints what was measured; exit code 1: a test failed.
+Against a real RabbitMQ and a real Redis in turn, with Django, Celery and the client's
+testing kit in an environment of their own (`.ci/run` makes it). Prints what was measured;
+exit code 1: a test failed.
 """
 
 import asyncio

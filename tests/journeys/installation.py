@@ -1,4 +1,7 @@
-"""A service as anyone runs it: `statesvc up` on a fresh folder and a free port. Commands reach it by its address and a key alone."""
+"""A service as anyone runs it: `statesvc up` on a fresh folder and a free port.
+
+Commands reach it by its address and a key alone.
+"""
 
 import base64
 import contextlib
@@ -49,7 +52,9 @@ class Installation:
         }
 
     def command(self, key: str, *arguments: str, exit_code: int = 0) -> str:
-        """Run a command as a holder of the key does from another machine: in an empty folder, with no setting of the service."""
+        """Run a command as a holder of the key does from another machine: in an empty folder, with
+        no setting of the service.
+        """
         desk = self.home / "desk"
         desk.mkdir(exist_ok=True)
         (desk / "key").write_text(key, "utf-8")
@@ -143,7 +148,10 @@ class Installation:
 
 @contextlib.contextmanager
 def installation(name: str, *arguments: str) -> Iterator[Installation]:
-    """Run an installation in a folder that goes when the block ends. `arguments`: further ones of `statesvc up`."""
+    """Run an installation in a folder that goes when the block ends.
+
+    `arguments`: further ones of `statesvc up`.
+    """
     with TemporaryDirectory(prefix=f"{name}-") as folder:
         made = Installation(Path(folder))
         with made.running(*arguments):

@@ -1,7 +1,9 @@
-"""The newcomer's journey, as `docs/newcomer.md` has it: the wheel in an empty environment, `statesvc up`, a signed webhook received.
+"""The newcomer's journey, as `docs/newcomer.md` has it: the wheel in an empty environment,
+`statesvc up`, a signed webhook received.
 
-`python -m tests.journeys.newcomer [--python python3.12] [--extras]` runs the page's own blocks, in their order, in a folder of its own and
-on free ports, and prints what it measured. Exit code 1: a step failed, or the page promises what did not happen.
+`python -m tests.journeys.newcomer [--python python3.12] [--extras]` runs the page's own blocks, in
+their order, in a folder of its own and on free ports, and prints what it measured. Exit code 1: a
+step failed, or the page promises what did not happen.
 """
 
 import argparse
@@ -58,7 +60,9 @@ class Block:
         return self.text.rstrip().rsplit("\n", 1)[-1].startswith(SERVERS)
 
     def after(self, earlier: "Block") -> "Block":
-        """Return the block in the terminal of an earlier one: where that went and what it exported."""
+        """Return the block in the terminal of an earlier one: where that went and what it
+        exported.
+        """
         terminal = [
             line for line in earlier.text.splitlines() if line.startswith(("cd ", "export "))
         ]
@@ -91,7 +95,9 @@ class Journey:
         self._servers: list[subprocess.Popen[bytes]] = []
 
     def _path(self, path: str) -> str:
-        """Return a PATH with this interpreter as `python3`, and without the environment of the checkout."""
+        """Return a PATH with this interpreter as `python3`, and without the
+        environment of the checkout.
+        """
         programs = self._home / "bin"
         programs.mkdir()
         (programs / "python3").symlink_to(
@@ -197,7 +203,10 @@ def journey(python: str) -> Iterator[tuple[Journey, Path]]:
 
 
 def travel(python: str, *, extras: bool) -> dict[str, object]:
-    """Follow the page from its first block to its last. Return what was measured: seconds and bytes."""
+    """Follow the page from its first block to its last.
+
+    Return what was measured: seconds and bytes.
+    """
     install, start, receiver, subscribe, alert, push, ask = blocks(PAGE.read_text("utf-8"))
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
     with journey(python) as (newcomer, home):
@@ -244,7 +253,9 @@ def travel(python: str, *, extras: bool) -> dict[str, object]:
 
 
 def _import_all(newcomer: Journey, wheel: Path) -> int:
-    """Import every module of the wheel with every extra, as nothing of the checkout is there to help out."""
+    """Import every module of the wheel with every extra, as nothing of the checkout is there to
+    help out.
+    """
     script = f"~/statesvc/bin/pip install --quiet -c constraints.txt '{wheel}[{EXTRAS}]'\ncd ~\n~/statesvc/bin/python -I -c '{IMPORT_ALL}'"
     return int(newcomer.run(Block(script, None), folder=ROOT).split()[-1])
 

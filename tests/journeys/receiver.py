@@ -1,7 +1,9 @@
-"""A subscriber's server on the client, in a process of its own that can be killed: `python receiver.py PORT FILE SECRETS PAGE`.
+"""A subscriber's server on the client, in a process of its own that can be killed:
+`python receiver.py PORT FILE SECRETS PAGE`.
 
-Each POST that `verify` takes with a secret of the file SECRETS becomes a line of FILE before it is answered; any other is answered 401.
-`/my-server/ticket` fetches a ticket for the stream from URL with KEY, both in the environment; any GET is the file PAGE.
+Each POST that `verify` takes with a secret of the file SECRETS becomes a line of FILE before it is
+answered; any other is answered 401. `/my-server/ticket` fetches a ticket for the stream from URL
+with KEY, both in the environment; any GET is the file PAGE.
 """
 
 import base64

@@ -1,7 +1,10 @@
-"""What an installation takes on the disk: `python -m tests.journeys.sizes WHEEL [--write]`. Reaches a package registry.
+"""What an installation takes on the disk: `python -m tests.journeys.sizes WHEEL [--write]`.
 
-The wheel alone by pip, uv and pipx (`uv` and `pipx` from the PATH), then with each extra by pip, each in an empty environment. Counted are
-the bytes of the files, with the bytecode that pip and pipx compile and uv does not, without the installer itself.
+Reaches a package registry.
+
+The wheel alone by pip, uv and pipx (`uv` and `pipx` from the PATH), then with each extra by pip,
+each in an empty environment. Counted are the bytes of the files, with the bytecode that pip and
+pipx compile and uv does not, without the installer itself.
 """
 
 import argparse

@@ -1,8 +1,9 @@
 """The subscriber's journey, as `docs/subscribers.md` has it: `python -m tests.journeys.subscriber`.
 
-The subscriber has the Python client in an empty environment. It subscribes, verifies with the client, with the libraries of the page and
-with its own lines, is killed and comes back, replays, rotates its secret, compares what it was told, has one sent again, follows the
-stream in a browser by the page's own script, and uses the portal. Prints what was measured; exit code 1: a step failed.
+The subscriber has the Python client in an empty environment. It subscribes, verifies with the
+client, with the libraries of the page and with its own lines, is killed and comes back, replays,
+rotates its secret, compares what it was told, has one sent again, follows the stream in a browser
+by the page's own script, and uses the portal. Prints what was measured; exit code 1: a step failed.
 """
 
 import asyncio
@@ -69,7 +70,9 @@ class Received:
 
 
 class Subscriber:
-    """The subscriber's machine: the client's programs, with an address and a key; the server can be killed."""
+    """The subscriber's machine: the client's programs, with an address and a key;
+    the server can be killed.
+    """
 
     def __init__(self, service: Installation, key: str) -> None:
         self.key = key
@@ -255,7 +258,9 @@ def _travel(
 
 
 def _looks_back(subscriber: Subscriber, subscription_id: str) -> None:
-    """Compare what the service says that it told with what came, and have one sent again under its id."""
+    """Compare what the service says that it told with what came, and have one sent again under its
+    id.
+    """
     received = subscriber.received(7)
     until(
         lambda: len(subscriber.step("told", subscription_id)) == 4,
@@ -313,7 +318,8 @@ async def _in_a_browser(
     subscription_id: str,
 ) -> dict[str, object]:
     async with browser.page() as page:
-        # the stream begins where it is opened: what is said before the browser is there does not come
+        # the stream begins where it is opened: what is said before the browser is there does not
+        # come
         async with page.expect_response(lambda answer: "/v1/stream?" in answer.url, timeout=60_000):
             await page.goto(f"{subscriber.url}/page")
         began = time.monotonic()

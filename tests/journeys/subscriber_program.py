@@ -1,4 +1,6 @@
-"""A subscriber's program with the client: it knows nothing of us but `statesvc_client`. URL and KEY in the environment.
+"""A subscriber's program with the client: it knows nothing of us but `statesvc_client`.
+
+URL and KEY in the environment.
 
 `python subscriber_program.py STEP ARGUMENT...` takes one step and prints what it came to as JSON.
 """

@@ -1,6 +1,8 @@
-"""The journey of a team's tests: `python -m tests.journeys.testing_kit` installs the wheel and the client's testing kit and runs ten tests.
+"""The journey of a team's tests: `python -m tests.journeys.testing_kit` installs the wheel and the
+client's testing kit and runs ten tests.
 
-In an environment of its own, from an empty folder. Prints what was measured; exit code 1: a step failed.
+In an environment of its own, from an empty folder. Prints what was measured; exit
+code 1: a step failed.
 """
 
 import subprocess

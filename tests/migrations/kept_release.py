@@ -1,9 +1,11 @@
-"""The database of a release as its users have it, kept as data: `python -m tests.migrations.kept_release` keeps that of the code here.
+"""The database of a release as its users have it, kept as data:
+`python -m tests.migrations.kept_release` keeps that of the code here.
 
-It lives a little under all roles: carriers of the demo push, subscribers are told, someone is erased, a number is awaited. Kept are its
-dump, a head of its log, a bundle of evidence, and what its API answered; a second database with a month of the log and days of bodies in
-archives; and, in `migrations/released.sha256`, the digests of the numbered files, which are never edited from then on. Until a release is
-cut it may be kept anew.
+It lives a little under all roles: carriers of the demo push, subscribers are told, someone is
+erased, a number is awaited. Kept are its dump, a head of its log, a bundle of evidence, and what
+its API answered; a second database with a month of the log and days of bodies in archives; and, in
+`migrations/released.sha256`, the digests of the numbered files, which are never edited from then
+on. Until a release is cut it may be kept anew.
 """
 
 import asyncio
@@ -51,7 +53,9 @@ _IS_BUSY: Final = """
         OR EXISTS (SELECT FROM statesvc.outbox JOIN statesvc.subscription USING (subscription_id) WHERE disabled_at IS NULL)
 """
 _SERVER_SPECIFIC: Final = ("\\restrict", "\\unrestrict", "SET transaction_timeout")
-"""Lines of pg_dump that another version of PostgreSQL, or a client that is not psql, does not know."""
+"""Lines of pg_dump that another version of PostgreSQL, or a client that is not psql, does not
+know.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +163,9 @@ async def _keep(service: Service, kept: KeptRelease, superuser_dsn: str) -> None
 
 
 async def _keep_archived(kept: KeptRelease, database: Database) -> None:
-    """Keep two months of a log: the first one is archived, as is each day of bodies that is over for long."""
+    """Keep two months of a log: the first one is archived, as is each day of bodies
+    that is over for long.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
 

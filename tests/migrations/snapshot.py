@@ -1,8 +1,10 @@
-"""`python -m tests.migrations.snapshot`: writes `migrations/schema.sql`, what the migrations make, for reviewers to read.
+"""`python -m tests.migrations.snapshot`: writes `migrations/schema.sql`, what the migrations make,
+for reviewers to read.
 
-It is pg_dump's account of a migrated database, table by table: each with its constraints, indexes and triggers. Left out are the
-partitions, which depend on the day; owners and privileges, which are in `privileges.sql`; how finely columns are sampled, which has a
-test of its own; and the text of functions, which has its place in `functions/`.
+It is pg_dump's account of a migrated database, table by table: each with its constraints, indexes
+and triggers. Left out are the partitions, which depend on the day; owners and privileges, which are
+in `privileges.sql`; how finely columns are sampled, which has a test of its own; and the text of
+functions, which has its place in `functions/`.
 """
 
 import asyncio

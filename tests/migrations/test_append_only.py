@@ -1,4 +1,6 @@
-"""The log cannot be changed: not by the service's role, not by the owner, not through a partition."""
+"""The log cannot be changed: not by the service's role, not by the owner, not through a
+partition.
+"""
 
 import psycopg
 import pytest

@@ -1,4 +1,6 @@
-"""The files of functions: each can be applied again at any time, alone, and leaves what a new database has."""
+"""The files of functions: each can be applied again at any time, alone, and leaves
+what a new database has.
+"""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,6 @@
-"""The guard of the log's tables: what is not announced is refused, what is announced stands in the log, daily work notices nothing."""
+"""The guard of the log's tables: what is not announced is refused, what is announced stands in the
+log, daily work notices nothing.
+"""
 
 import json
 import shutil

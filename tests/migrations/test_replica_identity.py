@@ -1,4 +1,6 @@
-"""Every table can be replicated logically: what follows it, of another release or another system, can tell which row was changed."""
+"""Every table can be replicated logically: what follows it, of another release or another system,
+can tell which row was changed.
+"""
 
 import psycopg
 

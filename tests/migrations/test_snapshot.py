@@ -1,4 +1,6 @@
-"""`migrations/schema.sql` is what the migrations make; and of what they make, each function's text stands in one place."""
+"""`migrations/schema.sql` is what the migrations make; and of what they make, each function's
+text stands in one place.
+"""
 
 import asyncio
 import difflib
@@ -84,6 +86,8 @@ def test_each_function_is_defined_once_and_whole() -> None:
 
 
 def test_only_functions_that_tables_use_are_replaced_by_a_later_file() -> None:
-    """Those of `functions/` are changed in place; a trigger's function can't be dropped, so a numbered file replaces it."""
+    """Those of `functions/` are changed in place; a trigger's function can't be dropped, so a
+    numbered file replaces it.
+    """
     for file in (FILE.parent / "functions").glob("*.sql"):
         assert "OR REPLACE" not in file.read_text("utf-8")

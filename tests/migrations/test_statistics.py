@@ -1,4 +1,6 @@
-"""Samples of autovacuum are small: in a flood it analyzes every ten seconds, and webhooks wait for the same processors."""
+"""Samples of autovacuum are small: in a flood it analyzes every ten seconds, and webhooks wait
+for the same processors.
+"""
 
 import psycopg
 

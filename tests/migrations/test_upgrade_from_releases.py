@@ -1,4 +1,6 @@
-"""A database of every release becomes one of this code: nothing of it is lost, and what was proved is proved."""
+"""A database of every release becomes one of this code: nothing of it is lost, and
+what was proved is proved.
+"""
 
 import hashlib
 import subprocess

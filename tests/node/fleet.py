@@ -46,7 +46,9 @@ class Fleet:
         )
 
     async def kill_one(self, kind: str, chance: random.Random) -> None:
-        """Kill the first of a kind that is seen to hold a lease; where the work is done before, one without."""
+        """Kill the first of a kind that is seen to hold a lease; where the work is
+        done before, one without.
+        """
         processes = self.node if kind == "node" else [role.process for role in self.python]
         victim = chance.choice(processes)
         async with await AsyncConnection.connect(

@@ -13,7 +13,9 @@ GRANTS: Final = Path(__file__).parents[2] / "statesvc" / "cli" / "fleet_role.sql
 
 
 def statements(*, role: str, password: str, database: str, service: str) -> str:
-    """Return the command's statements, for a database to which not anyone may connect: the service keeps that right."""
+    """Return the command's statements, for a database to which not anyone may connect: the
+    service keeps that right.
+    """
     granted = GRANTS.read_text("utf-8").format(role=role, database=f'"{database}"')
     return (
         f'REVOKE CONNECT ON DATABASE "{database}" FROM PUBLIC;\nGRANT CONNECT ON DATABASE "{database}" TO "{service}";\n'

@@ -42,7 +42,9 @@ NODE: tuple[str, ...] = ("node", str(FOLDER / "worker.js"))
 async def start_worker(
     dsn: str, inbox_key: bytes, log: Path, program: tuple[str, ...] = NODE, /, **settings: str
 ) -> asyncio.subprocess.Process:
-    """Start a worker that knows the database and the inbox key, nothing else, and wait until it works."""
+    """Start a worker that knows the database and the inbox key, nothing else, and wait until it
+    works.
+    """
     environment = {
         "PATH": os.environ["PATH"],
         "STATESVC_INBOX_KEY": base64.b64encode(inbox_key).decode(),
@@ -66,7 +68,9 @@ async def start_worker(
 
 
 async def read_bodies(bodies: Iterable[tuple[str, bytes]]) -> list[bytes | None]:
-    """Return what the worker's normalizers would hand over of each (carrier_id, body); None where they would decline."""
+    """Return what the worker's normalizers would hand over of each (carrier_id, body); None
+    where they would decline.
+    """
     lines = (
         json.dumps({"carrier_id": carrier_id, "body": base64.b64encode(body).decode()})
         for carrier_id, body in bodies

@@ -94,7 +94,10 @@ ODD: Final[tuple[Any, ...]] = (
 
 
 def mutations(count: int, seed: int) -> Iterator[Message]:
-    """Yield stories in which one or two values are others, some of them no JSON any more. The same seed gives the same bytes."""
+    """Yield stories in which one or two values are others, some of them no JSON any more.
+
+    The same seed gives the same bytes.
+    """
     chance = random.Random(seed)
     for message in messages(count, seed):
         value = json.loads(message.body)

@@ -1,4 +1,6 @@
-"""The workers of examples/foreign_worker read as the Python normalizer does, and decline the rest."""
+"""The workers of examples/foreign_worker read as the Python normalizer does, and decline the
+rest.
+"""
 
 import asyncio
 import base64
@@ -109,7 +111,9 @@ async def foreign_dsn(shop: Shop) -> AsyncIterator[str]:
 
 
 def command(language: str, folder: Path) -> list[str]:
-    """Return how to start the example in this language; `folder` is where Node.js finds its packages."""
+    """Return how to start the example in this language; `folder` is where Node.js finds its
+    packages.
+    """
     program = PROGRAMS[language]
     if language == "py":
         return [sys.executable, str(program)]

@@ -29,7 +29,8 @@ KINDS = st.one_of(
 MOMENTS = st.builds(
     PrintedTime,
     printed=WORDS,
-    instant=st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=OFFSETS),  # noqa: DTZ001 - the zones are drawn beside
+    # the zones are drawn beside
+    instant=st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=OFFSETS),  # noqa: DTZ001
     tz_source=st.sampled_from(TzSource),
     precision=st.sampled_from(TimePrecision),
     identity=st.from_regex(r"([0-9]{8}(T[0-9]{4}([0-9]{2}(\.[0-9]{6})?)?)?)?", fullmatch=True),

@@ -1,4 +1,6 @@
-"""Facts in few words: `scan("in_transit", "02 10:00")` is a scan on 2 March 2026 at ten in New York."""
+"""Facts in few words: `scan("in_transit", "02 10:00")` is a scan on 2 March 2026 at ten in New
+York.
+"""
 
 from datetime import datetime, timedelta, timezone
 from typing import Final
@@ -51,7 +53,9 @@ def scan(
 
 
 def note(when: str, *, name: str, eta: str | None = None, kind: Kind = Kind.INFO) -> Fact:
-    """Build a fact of its own that moves nothing: a refund notice, or a code that nobody knows yet."""
+    """Build a fact of its own that moves nothing: a refund notice, or a code that nobody knows
+    yet.
+    """
     return Fact(
         event_id=name,
         kind=kind,

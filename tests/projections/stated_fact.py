@@ -8,7 +8,9 @@ from projections.fact import Fact
 
 
 def _fixed(instant: datetime) -> datetime:
-    """Return the same wall clock and instant under a fixed offset: two zones' times of a repeated hour would never compare as equal."""
+    """Return the same wall clock and instant under a fixed offset: two zones' times of a repeated
+    hour would never compare as equal.
+    """
     if isinstance(instant.tzinfo, timezone):
         return instant
     offset = instant.utcoffset()

@@ -53,7 +53,9 @@ STATUSES = st.sampled_from([status for status in Status if status is not Status.
 
 @st.composite
 def stories(draw: st.DrawFn, *, corrections: bool = True) -> list[Fact]:
-    """Draw up to a dozen facts about one parcel in a few instants, so that ties, chains and missing targets are common."""
+    """Draw up to a dozen facts about one parcel in a few instants, so that ties, chains and
+    missing targets are common.
+    """
     facts = {}
     for number in range(draw(st.integers(1, 12))):
         kinds = [

@@ -1,6 +1,8 @@
-"""`python -m tests.simulation [FOLDER]`: what the limiter makes of receivers in trouble, as a table.
+"""`python -m tests.simulation [FOLDER]`: what the limiter makes of receivers in trouble, as a
+table.
 
-Hours of virtual time in minutes. FOLDER holds what real runs left there (`STATESVC_SOAK_PLOTS`): their figures stand beside.
+Hours of virtual time in minutes. FOLDER holds what real runs left there (`STATESVC_SOAK_PLOTS`):
+their figures stand beside.
 """
 
 import sys

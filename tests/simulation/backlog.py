@@ -1,6 +1,8 @@
-"""`python -m tests.simulation.backlog`: after a long hold or outage, what a receiver of 50 a second is sent of 100,000 that wait.
+"""`python -m tests.simulation.backlog`: after a long hold or outage, what a receiver of 50 a second
+is sent of 100,000 that wait.
 
-The first two minutes in virtual time, with the real limiter; from there on nothing changes, and the rest follows at the same pace.
+The first two minutes in virtual time, with the real limiter; from there on nothing changes, and the
+rest follows at the same pace.
 """
 
 import sys
@@ -32,7 +34,9 @@ _ID: Final = UUID(int=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """`most_in_a_second`: requests that began within any second, those that were refused among them."""
+    """`most_in_a_second`: requests that began within any second, those that were refused among
+    them.
+    """
 
     in_first_second: int
     most_in_a_second: int

@@ -17,7 +17,10 @@ HEAD: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Figures of one run. `in_trouble`, `in_all`: notifications taken a second; None: it had no trouble."""
+    """Figures of one run.
+
+    `in_trouble`, `in_all`: notifications taken a second; None: it had no trouble.
+    """
 
     receiver: str
     peak: int

@@ -1,4 +1,6 @@
-"""The notifier's loop in virtual time: claims, attempts and settling cost what they cost, the limiter is the real one."""
+"""The notifier's loop in virtual time: claims, attempts and settling cost what they cost, the
+limiter is the real one.
+"""
 
 import heapq
 import math
@@ -48,7 +50,8 @@ class Fixed:
         self._limit = limit
         self._busy: Counter[UUID] = Counter()
 
-    def offer(self, now: float, *, limit: int) -> Offer:  # noqa: ARG002 - it is the same at all times
+    # it is the same at all times
+    def offer(self, now: float, *, limit: int) -> Offer:  # noqa: ARG002
         known = {
             one: Allowance(free=self._limit - busy, retries=self._limit - busy)
             for one, busy in self._busy.items()
@@ -64,7 +67,8 @@ class Fixed:
         self._busy[subscription_id] += 1
         return Permit(is_retry=is_retry, is_probe=False, started_at=now, mark=Mark(0, counts=False))
 
-    def give(self, subscription_id: UUID, permit: Permit, end: AttemptEnd | None) -> None:  # noqa: ARG002 - it learns nothing
+    # it learns nothing
+    def give(self, subscription_id: UUID, permit: Permit, end: AttemptEnd | None) -> None:  # noqa: ARG002
         self._busy[subscription_id] -= 1
 
     def settled(self, subscription_id: UUID, end: AttemptEnd | None) -> None:

@@ -1,4 +1,7 @@
-"""Receivers as they misbehave in the field. Each answers a request with a status and how long it took to answer."""
+"""Receivers as they misbehave in the field.
+
+Each answers a request with a status and how long it took to answer.
+"""
 
 import random
 from collections.abc import Callable
@@ -33,13 +36,16 @@ NO_ANSWER: Final = Reply(status=None, after_seconds=TIMEOUT_SECONDS)
 
 @dataclass
 class Collapsing:
-    """Bears `capacity` at a time; beyond it each request costs all of them more than it brings, and at twice as many it refuses."""
+    """Bears `capacity` at a time; beyond it each request costs all of them more than it brings, and
+    at twice as many it refuses.
+    """
 
     capacity: int = 20
     seconds: float = 0.05
     chance: random.Random = field(default_factory=lambda: random.Random(1))
 
-    def reply(self, now: float, in_flight: int) -> Reply:  # noqa: ARG002 - it is the same at all times
+    # it is the same at all times
+    def reply(self, now: float, in_flight: int) -> Reply:  # noqa: ARG002
         if in_flight > 2 * self.capacity:
             return Reply(status=503, after_seconds=0.2)
         load = max(1.0, in_flight / self.capacity)
@@ -65,7 +71,8 @@ class Slow:
     seconds: float = 2.0
     chance: random.Random = field(default_factory=lambda: random.Random(2))
 
-    def reply(self, now: float, in_flight: int) -> Reply:  # noqa: ARG002 - load does not matter to it
+    # load does not matter to it
+    def reply(self, now: float, in_flight: int) -> Reply:  # noqa: ARG002
         return _ok(self.seconds * self.chance.uniform(1 - JITTER, 1 + JITTER))
 
 
@@ -94,7 +101,8 @@ class RateLimited:
     _tokens: float = 50.0
     _at: float = 0.0
 
-    def reply(self, now: float, in_flight: int) -> Reply:  # noqa: ARG002 - it counts requests, not connections
+    # it counts requests, not connections
+    def reply(self, now: float, in_flight: int) -> Reply:  # noqa: ARG002
         self._tokens = min(self.per_second, self._tokens + (now - self._at) * self.per_second)
         self._at = now
         if self._tokens < 1:
@@ -111,13 +119,16 @@ class Bursty:
 
     every_seconds: float = 0.25
 
-    def reply(self, now: float, in_flight: int) -> Reply:  # noqa: ARG002 - a batch takes as many as there are
+    # a batch takes as many as there are
+    def reply(self, now: float, in_flight: int) -> Reply:  # noqa: ARG002
         return _ok(self.every_seconds - now % self.every_seconds + 0.005)
 
 
 @dataclass
 class Freezing:
-    """A receiver like `usual`, but from `at` everything stands still for `for_seconds`: what is under way ends that much later."""
+    """A receiver like `usual`, but from `at` everything stands still for `for_seconds`: what is
+    under way ends that much later.
+    """
 
     usual: Behaviour
     at: float

@@ -1,4 +1,6 @@
-"""A receiver that is well, has a trouble for a while, and is well again; and one notifier that has more to send than it bears."""
+"""A receiver that is well, has a trouble for a while, and is well again; and one notifier that has
+more to send than it bears.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -92,7 +94,9 @@ def best_fixed(scenario: Scenario) -> tuple[int, float]:
 
 
 def seconds_to_recover(subscriber: Subscriber, scenario: Scenario) -> float:
-    """Return the time from the end of the trouble until a second brings four fifths of what one brought before it."""
+    """Return the time from the end of the trouble until a second brings four fifths of what
+    one brought before it.
+    """
     usual = (
         subscriber.throughput(10, scenario.begins)
         if scenario.begins

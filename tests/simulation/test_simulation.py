@@ -1,4 +1,6 @@
-"""The limiter against receivers in trouble, in virtual time: none is hurt, none is sent less than it bears, all recover."""
+"""The limiter against receivers in trouble, in virtual time: none is hurt, none is sent less than
+it bears, all recover.
+"""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,6 @@
-"""Carriers at a steady rate: each push is sent again until it is acknowledged, some once more although it was."""
+"""Carriers at a steady rate: each push is sent again until it is acknowledged, some
+once more although it was.
+"""
 
 import asyncio
 import random
@@ -16,14 +18,19 @@ from tests.soak.traffic import Told
 UNDER_WAY_MAX: Final = 128
 ANSWER_SECONDS: Final = 5.0
 IMPATIENT_SHARE: Final = 0.03
-"""Share of the acknowledged pushes that their carriers send again, as if the ACK had come too late."""
+"""Share of the acknowledged pushes that their carriers send again, as if the ACK had come too
+late.
+"""
 _PAUSES_SECONDS: Final = (0.1, 0.5, 1.0, 2.0)
 _TAKEN: Final = 200
 
 
 @dataclass(slots=True)
 class Sent:
-    """Answers that the carriers got. Seconds run from when a push was due to its first ACK, all tries included."""
+    """Answers that the carriers got.
+
+    Seconds run from when a push was due to its first ACK, all tries included.
+    """
 
     pushes: int = 0
     retries: int = 0
@@ -81,7 +88,9 @@ class Carriers:
                 )
 
     async def push_again(self, bodies: Iterable[Told]) -> None:
-        """Push what an outage lost, as carriers do that are asked to: until all are acknowledged."""
+        """Push what an outage lost, as carriers do that are asked to: until all are
+        acknowledged.
+        """
         async with asyncio.TaskGroup() as group:
             for told in bodies:
                 self.sent.pushes += 1

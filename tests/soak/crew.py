@@ -1,4 +1,6 @@
-"""The service's processes in a story: one that ends is started again, as its supervisor does; a death nobody ordered is written down."""
+"""The service's processes in a story: one that ends is started again, as its supervisor does; a
+death nobody ordered is written down.
+"""
 
 import asyncio
 import random
@@ -110,7 +112,10 @@ class Crew:
         self._turns = count()
 
     async def start(self) -> None:
-        """Start all, and wait until they are ready. One after another: together they would starve each other on a small machine."""
+        """Start all, and wait until they are ready.
+
+        One after another: together they would starve each other on a small machine.
+        """
         for member in self.members:
             await member.begin()
             await self._service.ready(member.process)
@@ -131,7 +136,9 @@ class Crew:
 
     @property
     def webhook_url(self) -> str:
-        """URL to which carriers push: each `ingress` in turn, as a load balancer does; the `api` where there is none."""
+        """URL to which carriers push: each `ingress` in turn, as a load balancer does; the
+        `api` where there is none.
+        """
         ingresses = [member for member in self.members if member.post.role == "ingress"]
         return (
             ingresses[next(self._turns) % len(ingresses)].process.url if ingresses else self.api_url
@@ -151,7 +158,9 @@ class Crew:
         return sum(member.starts for member in self.members)
 
     async def stop(self) -> list[int]:
-        """Tell all to go, those that were just started again as soon as they listen to signals; return their exit codes."""
+        """Tell all to go, those that were just started again as soon as they listen to signals;
+        return their exit codes.
+        """
         await asyncio.gather(*(self._service.ready(member.process) for member in self.members))
         codes = await asyncio.gather(*(member.stop() for member in self.members))
         await self.abandon()
@@ -163,7 +172,10 @@ class Crew:
         await self.abandon()
 
     async def abandon(self) -> None:
-        """Start nobody again from now on. For a story that fails: its processes would outlive it."""
+        """Start nobody again from now on.
+
+        For a story that fails: its processes would outlive it.
+        """
         for task in self._keeping:
             task.cancel()
         await asyncio.gather(*self._keeping, return_exceptions=True)

@@ -1,4 +1,6 @@
-"""The code of an earlier commit, run by this environment: which commit, and whether its database can be upgraded to ours."""
+"""The code of an earlier commit, run by this environment: which commit, and whether its database
+can be upgraded to ours.
+"""
 
 import os
 import subprocess
@@ -21,7 +23,10 @@ class NoEarlierCodeError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class EarlierCode:
-    """`folder` holds the packages of `commit`. `is_upgradable`: its numbered migrations stand unchanged among ours."""
+    """`folder` holds the packages of `commit`.
+
+    `is_upgradable`: its numbered migrations stand unchanged among ours.
+    """
 
     commit: str
     folder: Path

@@ -1,4 +1,6 @@
-"""Setting of the stories of the fan-out: subscriptions, changes at a steady rate, and receivers that behave as in the simulation."""
+"""Setting of the stories of the fan-out: subscriptions, changes at a steady rate, and receivers
+that behave as in the simulation.
+"""
 
 import asyncio
 import base64
@@ -140,7 +142,10 @@ class Changes:
         return made
 
     async def tell(self, changes: Sequence[tuple[UUID, int]]) -> int:
-        """Write one change for each (shipment, sequence), to all who subscribed. Return how many notifications that made."""
+        """Write one change for each (shipment, sequence), to all who subscribed.
+
+        Return how many notifications that made.
+        """
         told = [
             OutboxChange(
                 shipment_id=shipment_id,

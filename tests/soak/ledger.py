@@ -1,4 +1,6 @@
-"""Ledger of promises: one line for each ACK, outside the database, handed to the system before the next request goes out."""
+"""Ledger of promises: one line for each ACK, outside the database, handed to the system before the
+next request goes out.
+"""
 
 import json
 import os
@@ -24,7 +26,9 @@ class Ledger:
         self._since: list[Told] | None = None
 
     def note(self, told: Told, *, message_id: str, duplicate: bool | None) -> None:
-        """Note an ACK. `duplicate` as the answer says, None where the carrier's own ACK does not."""
+        """Note an ACK. `duplicate` as the answer says, None where the carrier's own ACK does
+        not.
+        """
         line = {
             "carrier_id": told.carrier_id,
             "body": sha256(told.body).hexdigest(),
@@ -42,7 +46,9 @@ class Ledger:
         self._since = []
 
     def forget(self) -> list[Told]:
-        """Forget all since the cut, which is no promise any more: return the bodies, to be pushed again."""
+        """Forget all since the cut, which is no promise any more: return the
+        bodies, to be pushed again.
+        """
         os.truncate(self._file, self._cut)
         forgotten, self._since = self._since or [], None
         return forgotten
@@ -58,7 +64,9 @@ class Promises:
     acks: int = 0
     duplicates: int = 0
     messages: dict[Body, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """The message ids that a body was acknowledged with: exactly one, or a retry was not recognised."""
+    """The message ids that a body was acknowledged with: exactly one, or a retry was not
+    recognised.
+    """
     readable: set[str] = field(default_factory=set)
     unreadable: set[str] = field(default_factory=set)
     events: set[tuple[str, str]] = field(default_factory=set)

@@ -1,6 +1,9 @@
-"""A worker of an old fleet, in Python: `python -m tests.soak.old_fleet`. It knows the database, the inbox key, its name and its carriers.
+"""A worker of an old fleet, in Python: `python -m tests.soak.old_fleet`.
 
-It reads as our own normalizers do, but for what is planted (`PLANTED`, as tests/node/worker.js has it).
+It knows the database, the inbox key, its name and its carriers.
+
+It reads as our own normalizers do, but for what is planted (`PLANTED`, as
+tests/node/worker.js has it).
 """
 
 import asyncio

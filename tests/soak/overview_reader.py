@@ -1,4 +1,6 @@
-"""What the overview of the console says is wrong, read as a person on call has it open: logged in before anything broke."""
+"""What the overview of the console says is wrong, read as a person on call has it open: logged in
+before anything broke.
+"""
 
 import asyncio
 import re

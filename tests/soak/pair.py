@@ -1,4 +1,6 @@
-"""Two servers, one following the other synchronously: what is acknowledged by one is on the disks of both."""
+"""Two servers, one following the other synchronously: what is acknowledged by one
+is on the disks of both.
+"""
 
 import asyncio
 import os

@@ -1,7 +1,9 @@
-"""Three machines with etcd, Patroni and PostgreSQL each, as `deploy/patroni/` sets them up, and a fourth for the service with HAProxy.
+"""Three machines with etcd, Patroni and PostgreSQL each, as `deploy/patroni/` sets them up, and a
+fourth for the service with HAProxy.
 
-A machine is a network namespace with an address of its own: killed, it loses all of its processes at once; cut off, its wire.
-The fourth is this one. Needs root, Patroni in `/opt/patroni`, and from Debian: etcd-server, haproxy, iproute2.
+A machine is a network namespace with an address of its own: killed, it loses all of its processes
+at once; cut off, its wire. The fourth is this one. Needs root, Patroni in `/opt/patroni`, and from
+Debian: etcd-server, haproxy, iproute2.
 """
 
 import asyncio
@@ -90,7 +92,9 @@ class Machine:
             self._user.give(path)
 
     def _configuration(self) -> str:
-        """Return the file as it is shipped, but for what machines that share a disk cannot share."""
+        """Return the file as it is shipped, but for what machines that share a disk cannot
+        share.
+        """
         text = (FILES / "patroni.yml").read_text()
         shipped = "/var/run/postgresql"
         assert text.count(shipped) == 1
@@ -120,7 +124,9 @@ class Machine:
         self._processes.clear()
 
     def freeze(self) -> None:
-        """Send SIGSTOP to all that runs there: its clock stands still for it, and it wakes up as what it was."""
+        """Send SIGSTOP to all that runs there: its clock stands still for it, and it
+        wakes up as what it was.
+        """
         self._signal(signal.SIGSTOP)
 
     def wake(self) -> None:
@@ -141,7 +147,9 @@ class Machine:
         run("ip", "link", "set", self._wire, "up")
 
     def freeze_receiver(self) -> None:
-        """Have its server take in nothing, for less than `wal_sender_timeout`: then the primary would part with it."""
+        """Have its server take in nothing, for less than `wal_sender_timeout`: then the
+        primary would part with it.
+        """
         self._signal(signal.SIGSTOP, only="walreceiver")
 
     def log(self) -> str:
@@ -212,7 +220,9 @@ def _environment(name: str) -> dict[str, str]:
 
 
 class PatroniCluster:
-    """`hosts`: the addresses that name all three and lead to the primary; `proxied`: those through HAProxy."""
+    """`hosts`: the addresses that name all three and lead to the primary; `proxied`:
+    those through HAProxy.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -309,7 +319,9 @@ class PatroniCluster:
                 await asyncio.sleep(0.05)
 
     async def switch_over(self) -> None:
-        """Ask for a switch-over as an operator does: the synchronous standby takes the primary's place."""
+        """Ask for a switch-over as an operator does: the synchronous standby takes the primary's
+        place.
+        """
         primary = await self.primary()
         secret = _environment("node.env")
         command = (

@@ -1,4 +1,6 @@
-"""A chart of what a receiver saw, as SVG by hand: two curves over time, each with an axis of its own."""
+"""A chart of what a receiver saw, as SVG by hand: two curves over time, each with an axis of its
+own.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
-"""A TCP proxy between service and server: it can cut every connection, or hold back what they carry.
+"""A TCP proxy between service and server: it can cut every connection, or hold back what they
+carry.
 
-A stall is what a network does that loses packets and sends them again: nobody is told anything, then all of it arrives, or a
-reset because one side has forgotten the connection.
+A stall is what a network does that loses packets and sends them again: nobody is told anything,
+then all of it arrives, or a reset because one side has forgotten the connection.
 """
 
 import asyncio
@@ -45,11 +46,15 @@ class Proxy:
         self.reset()
 
     def stall(self) -> None:
-        """Carry nothing, in no direction, until `heal`; new connections are taken and get no answer."""
+        """Carry nothing, in no direction, until `heal`; new connections are taken and get no
+        answer.
+        """
         self._flows.clear()
 
     def swallow(self) -> None:
-        """Acknowledge whatever the connections that there are still send, and carry none of it; new connections work."""
+        """Acknowledge whatever the connections that there are still send, and carry none of
+        it; new connections work.
+        """
         self._swallowed |= self._wires
 
     def reset(self) -> None:

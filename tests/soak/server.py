@@ -1,4 +1,6 @@
-"""The PostgreSQL server of one story: the embedded one as it is shipped (fsync on), on a TCP port, so that a proxy can stand before it."""
+"""The PostgreSQL server of one story: the embedded one as it is shipped (fsync on), on a TCP port,
+so that a proxy can stand before it.
+"""
 
 import asyncio
 import os
@@ -22,7 +24,10 @@ from tests.world.ports import free_port
 
 
 class SoakServer:
-    """Started with `start`; nothing is left of it after `stop`. `folder`: where its data lies, by default a new one."""
+    """Started with `start`; nothing is left of it after `stop`.
+
+    `folder`: where its data lies, by default a new one.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         # this name, so that a later run ends the server should this one be killed
@@ -65,7 +70,9 @@ class SoakServer:
         await asyncio.to_thread(self._embedded.start)
 
     async def lose_power(self, disk: Disk) -> None:
-        """Kill it, have the disk that its folder is on forget what was not flushed, and start it again."""
+        """Kill it, have the disk that its folder is on forget what was not flushed, and start it
+        again.
+        """
         postgres.kill_all(self.data_dir / "postgres")
         await asyncio.to_thread(
             self._embedded.stop
@@ -98,7 +105,10 @@ def on_tcp(server: postgres.Server, ports: str, **more: str) -> postgres.Server:
 async def soak_server(
     *, migrated: bool = True, folder: Path | None = None
 ) -> AsyncIterator[SoakServer]:
-    """Run a server for the time of the block, migrated or empty. `folder`: as `SoakServer` has it."""
+    """Run a server for the time of the block, migrated or empty.
+
+    `folder`: as `SoakServer` has it.
+    """
     server = SoakServer(folder)
     try:
         await server.start(migrated=migrated)

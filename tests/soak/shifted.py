@@ -1,4 +1,6 @@
-"""`python -m tests.soak.shifted ROLE ...`: the service, its wall clock off by STATESVC_TEST_CLOCK_SECONDS, its monotonic clock right."""
+"""`python -m tests.soak.shifted ROLE ...`: the service, its wall clock off by
+STATESVC_TEST_CLOCK_SECONDS, its monotonic clock right.
+"""
 
 import os
 import sys

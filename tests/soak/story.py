@@ -1,4 +1,6 @@
-"""One story: the service under steady load, something that goes wrong again and again, and the reckoning at the end."""
+"""One story: the service under steady load, something that goes wrong again and again, and
+the reckoning at the end.
+"""
 
 import asyncio
 import json
@@ -33,7 +35,9 @@ SECONDS: Final = float(os.environ.get("STATESVC_SOAK_SECONDS", "600"))
 RATE: Final = float(os.environ.get("STATESVC_SOAK_RATE", "150"))
 SEED: Final = int(os.environ.get("STATESVC_SOAK_SEED", "0"))
 DRAIN_SECONDS: Final = 240.0
-"""For the last ACKs and the backlog, after the last disturbance; above the longest lease and two of the notifier's pauses."""
+"""For the last ACKs and the backlog, after the last disturbance; above the longest lease and two of
+the notifier's pauses.
+"""
 SHORT_LEASE: Final = {
     "STATESVC_WORKER_LEASE_SECONDS": "6",
     "STATESVC_WORKER_STATEMENT_SECONDS": "4",
@@ -67,7 +71,10 @@ SELECT 'unsealed', '', false, recorded_from - statesvc.clock(), 0, 0, '' FROM st
 
 @dataclass(slots=True, kw_only=True)
 class Story:
-    """Parts of a story that a disturbance may lay hands on. `server`: the addresses that no proxy stands before."""
+    """Parts of a story that a disturbance may lay hands on.
+
+    `server`: the addresses that no proxy stands before.
+    """
 
     name: str
     server: postgres.Server
@@ -82,7 +89,9 @@ class Story:
     notes: list[str] = field(default_factory=list)
 
     async def rounds(self, *, shortest: float, longest: float) -> AsyncIterator[int]:
-        """Count the disturbances until the time is over, after pauses of so many seconds; scaled down where the story is short."""
+        """Count the disturbances until the time is over, after pauses of so many seconds; scaled
+        down where the story is short.
+        """
         scale = min(1.0, max(0.5, SECONDS / 120))
         number = 0
         while True:
@@ -161,7 +170,9 @@ async def told(
     seen_as: postgres.Server | None = None,
     forks: bool = False,
 ) -> AsyncIterator[Story]:
-    """Set the scene; the block is what goes wrong; then the reckoning, which may fail. `seen_as`: how the service reaches the server.
+    """Set the scene; the block is what goes wrong; then the reckoning, which may fail.
+
+    `seen_as`: how the service reaches the server.
 
     `forks`: as `Service` has it.
     """

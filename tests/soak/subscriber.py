@@ -1,4 +1,6 @@
-"""A real subscriber on the loopback: verifies what it gets, and writes down the order in which it came."""
+"""A real subscriber on the loopback: verifies what it gets, and writes down the
+order in which it came.
+"""
 
 import time
 from typing import Any

@@ -1,6 +1,8 @@
-"""Breakages on purpose are found from `statesvc status` alone, and from the console's overview alone: eleven of them, and the seconds.
+"""Breakages on purpose are found from `statesvc status` alone, and from the console's overview
+alone: eleven of them, and the seconds.
 
-Each is made on a service of its own; nothing but these two is looked at, and what `up` prints where it does not start.
+Each is made on a service of its own; nothing but these two is looked at, and what `up` prints
+where it does not start.
 """
 
 import asyncio
@@ -90,7 +92,9 @@ def status_of(service: Service) -> Findings:
 async def found(
     service: Service, about: Callable[[Mapping[str, Any]], bool], *, what: str
 ) -> Mapping[str, Any]:
-    """Return the finding of `status`, once it is there and the overview names it, too; print after how many seconds."""
+    """Return the finding of `status`, once it is there and the overview names it, too; print
+    after how many seconds.
+    """
     faces: Mapping[str, Findings] = {
         "status": status_of(service),
         "overview": OVERVIEWS[service].findings,
@@ -235,7 +239,8 @@ async def test_unknown_code(cluster: Cluster, tmp_path: Path) -> None:
         )
 
 
-async def test_disk_below_its_bound(own_processes: None, tmp_path: Path) -> None:  # noqa: ARG001 - a mark
+# a mark
+async def test_disk_below_its_bound(own_processes: None, tmp_path: Path) -> None:  # noqa: ARG001
     running = Running(tmp_path)
     running.environment |= {
         "STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex",
@@ -273,7 +278,8 @@ async def test_database_restored_to_before_the_published_head(
         await asyncio.to_thread(cluster.base_backup)
         head = (tmp_path / "checkpoint").read_text()
         async with pushing(service), asyncio.timeout(FOUND_SECONDS):
-            while (tmp_path / "checkpoint").read_text() == head:  # noqa: ASYNC110 - another process writes it
+            # another process writes it
+            while (tmp_path / "checkpoint").read_text() == head:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         await _sealed(service)
         for role in service.roles:
@@ -335,7 +341,8 @@ async def test_worker_killed(own_processes: None, tmp_path: Path) -> None:  # no
         await end(process)
 
 
-async def test_bootstrap_key_too_short(own_processes: None, tmp_path: Path) -> None:  # noqa: ARG001 - a mark
+# a mark
+async def test_bootstrap_key_too_short(own_processes: None, tmp_path: Path) -> None:  # noqa: ARG001
     running = Running(tmp_path)
     running.environment["STATESVC_BOOTSTRAP_KEY"] = "x" * 23
     began = time.monotonic()

@@ -1,4 +1,6 @@
-"""NATS and RabbitMQ killed again and again under load, notifiers too: nothing is lost, and each shipment's changes come in their order."""
+"""NATS and RabbitMQ killed again and again under load, notifiers too: nothing is lost, and each
+shipment's changes come in their order.
+"""
 
 import asyncio
 import os
@@ -122,7 +124,8 @@ async def test_nothing_is_lost_and_order_is_kept_however_often_broker_and_notifi
         (notifier,) = await service.start("notifier")
         written = 0
         for kill in range(KILLS):
-            # each outage is over, retries included, before the next: else the pauses between retries add up to hours
+            # each outage is over, retries included, before the next: else the pauses between
+            # retries add up to hours
             for sequence in range(kill * CHANGES_A_KILL + 1, (kill + 1) * CHANGES_A_KILL + 1):
                 for place in range(0, len(shipments), TOLD_AT_ONCE):
                     written += await told.tell(

@@ -1,4 +1,5 @@
-"""A subscriber with Django and Celery, by our Celery target and by its own view: notifier, broker, worker and view killed again and again.
+"""A subscriber with Django and Celery, by our Celery target and by its own view: notifier, broker,
+worker and view killed again and again.
 
 No task is lost. One runs again only where a process died between its two runs, under the same id.
 """
@@ -54,7 +55,9 @@ def note(task_id, **_):
 
 
 class Shop:
-    """The example, in processes of its own: `view` behind gunicorn and `worker`, each killed with all of its children."""
+    """The example, in processes of its own: `view` behind gunicorn and `worker`, each killed
+    with all of its children.
+    """
 
     def __init__(self, folder: Path, broker: str, *, secret: str) -> None:
         self._folder = folder
@@ -116,7 +119,9 @@ class Shop:
         await process.wait()
 
     async def revive(self) -> bool:
-        """Start what ended by itself, as systemd does: a worker of Celery's that loses its Redis may end (5.7)."""
+        """Start what ended by itself, as systemd does: a worker of Celery's that loses
+        its Redis may end (5.7).
+        """
         ended = [
             name for name, process in self._processes.items() if process.returncode is not None
         ]

@@ -1,6 +1,8 @@
-"""The console at scale, in a real browser: how long each page takes, whether axe-core finds fault, a picture of each.
+"""The console at scale, in a real browser: how long each page takes, whether axe-core finds
+fault, a picture of each.
 
-`STATESVC_TEST_PICTURES=folder make soak ARGS="-k console"` stores the pictures, for people to look at.
+`STATESVC_TEST_PICTURES=folder make soak ARGS="-k console"` stores the pictures, for people to look
+at.
 """
 
 import statistics
@@ -246,7 +248,8 @@ async def test_every_page_is_quick_and_can_be_used(tab: Tab, scan: Statement) ->
             taken.append(time.perf_counter() - began)
             assert answer.status == 200, (name, await answer.text())
         seconds[name] = statistics.median(taken)
-        print(f"{name:18} {1000 * seconds[name]:7.1f} ms, at most {1000 * max(taken):7.1f} ms")  # noqa: T201 - what the run is for
+        # what the run is for
+        print(f"{name:18} {1000 * seconds[name]:7.1f} ms, at most {1000 * max(taken):7.1f} ms")  # noqa: T201
     flaws = []
     async with browser.page() as page:
         await _log_in(page, tab)

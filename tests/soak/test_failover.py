@@ -1,4 +1,6 @@
-"""The primary's machine is gone; its synchronous standby takes over, and the service finds it by itself."""
+"""The primary's machine is gone; its synchronous standby takes over, and the
+service finds it by itself.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""After a long hold or outage 100,000 notifications wait for one receiver of 50 a second: how a real notifier begins, what collapses."""
+"""After a long hold or outage 100,000 notifications wait for one receiver of 50 a second: how a
+real notifier begins, what collapses.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""100,000 notifications while the notifier is killed 20 times: each comes, in order for each shipment, under one id."""
+"""100,000 notifications while the notifier is killed 20 times: each comes, in order for each
+shipment, under one id.
+"""
 
 import asyncio
 import os

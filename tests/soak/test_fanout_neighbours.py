@@ -46,7 +46,10 @@ async def test_the_others_first_attempts_come_as_soon_as_without_them(
 
 
 async def p99_of_the_well(server: SoakServer, bad: list[Behaviour]) -> float:
-    """Return seconds from a change to its first attempt, of those whose receiver is well. All are subscribed anew."""
+    """Return seconds from a change to its first attempt, of those whose receiver is well.
+
+    All are subscribed anew.
+    """
     receivers = [Receiver(behaviour) for behaviour in bad] + [
         Receiver(Slow(WELL_SECONDS)) for _ in range(SUBSCRIBERS - len(bad))
     ]

@@ -1,6 +1,8 @@
-"""Real notifiers against real receivers in trouble: none is pressed, each is soon told again as fast as before.
+"""Real notifiers against real receivers in trouble: none is pressed, each is soon told
+again as fast as before.
 
-The same receivers as in `tests/simulation`, in real time. `STATESVC_SOAK_PLOTS` names a folder for the curves.
+The same receivers as in `tests/simulation`, in real time. `STATESVC_SOAK_PLOTS` names a
+folder for the curves.
 """
 
 import asyncio
@@ -27,7 +29,9 @@ from tests.soak.server import SoakServer
 pytestmark = pytest.mark.soak
 
 PEAK_MAX = 48
-"""It begins to refuse beyond 40, where it bears 20; what a busy machine adds to its latency takes the limit a little past that."""
+"""It begins to refuse beyond 40, where it bears 20; what a busy machine adds to its latency takes
+the limit a little past that.
+"""
 REFUSED_SHARE_MAX = 0.02
 REFUSES_BY_ITSELF = ("broken", "flapping", "429-ing")
 
@@ -78,7 +82,8 @@ def seconds_to_recover(scenario: Scenario, receiver: Receiver) -> float:
 def figures(scenario: Scenario, receiver: Receiver) -> Figures:
     """Return the figures.
 
-    Times are from when changes began to be written: the whole includes the first climb, which `well` recovers from.
+    Times are from when changes began to be written: the whole includes the first climb,
+    which `well` recovers from.
     """
     answers = sum(receiver.statuses.values())
     return Figures(

@@ -36,7 +36,9 @@ QUIET: Final = tuple(carrier_id for carrier_id in DIALECTS if carrier_id != FLOO
 """Each sends one message a second."""
 QUIET_SECONDS_MAX: Final = 0.150
 WAL_FILES: Final = 130
-"""A server that has run for a while has files of its log to use again; a new one makes each while all commits wait, up to 60 ms."""
+"""A server that has run for a while has files of its log to use again; a new one makes each while
+all commits wait, up to 60 ms.
+"""
 CARRIERS: Final = 200
 WAITING: Final = 500_000
 CLAIM_SECONDS_MAX: Final = 0.010
@@ -60,7 +62,9 @@ WHERE m.carrier_id <> %s AND m.received_at BETWEEN %s AND %s
 
 @dataclass(slots=True)
 class Figures:
-    """p99 of the quiet carriers' pickups (received to leased) and of their settling, one a run, and of how many it is."""
+    """p99 of the quiet carriers' pickups (received to leased) and of their settling, one a run,
+    and of how many it is.
+    """
 
     idle: list[float] = field(default_factory=list)
     flooded: list[float] = field(default_factory=list)

@@ -1,4 +1,6 @@
-"""A worker, or a notifier, stands still longer than its lease, also inside its transaction, and then goes on as if nothing had been."""
+"""A worker, or a notifier, stands still longer than its lease, also inside its transaction, and
+then goes on as if nothing had been.
+"""
 
 import asyncio
 from collections import Counter
@@ -20,7 +22,9 @@ SELECT count(*) FROM pg_stat_activity
 WHERE application_name = 'statesvc worker' AND xact_start IS NOT NULL AND wait_event = 'ClientRead'
     AND clock_timestamp() - state_change > interval '0.3 s'
 """
-"""To the server a transaction whose client stopped in the middle of a pipeline is `active`, only that it waits for the client."""
+"""To the server a transaction whose client stopped in the middle of a pipeline is `active`, only
+that it waits for the client.
+"""
 
 
 @pytest.mark.soak
@@ -51,7 +55,9 @@ async def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_wakes(
 
 
 async def _freeze_inside(story: Story, victim: Member) -> None:
-    """Freeze the worker inside a transaction: it is stopped, looked at, and let go again, until it is caught there."""
+    """Freeze the worker inside a transaction: it is stopped, looked at, and let go again,
+    until it is caught there.
+    """
     for _ in range(_TRIES):
         await asyncio.sleep(story.rng.uniform(0.01, 0.2))
         victim.freeze()

@@ -1,4 +1,6 @@
-"""One shipment gets a hundred pushes a second, some of them late, next to other load: nothing about it waits long."""
+"""One shipment gets a hundred pushes a second, some of them late, next to other load:
+nothing about it waits long.
+"""
 
 import asyncio
 import random

@@ -1,4 +1,6 @@
-"""An installation moves to its standby and back by the commands of docs/engines.md while events come: nothing lost, nothing twice."""
+"""An installation moves to its standby and back by the commands of docs/engines.md while events
+come: nothing lost, nothing twice.
+"""
 
 import asyncio
 import time
@@ -95,8 +97,10 @@ async def test_an_installation_moves_there_and_back_under_load(pair: Pair, tmp_p
         acknowledged = {each: at for sender in senders for each, at in sender.acknowledged.items()}
         assert acknowledged.keys() <= set(stored), "nothing lost"
         async with asyncio.timeout(60):
-            while await rows(dsn, "SELECT FROM statesvc.unsealed LIMIT 1"):  # noqa: ASYNC110 - the sealer empties it
+            # the sealer empties it
+            while await rows(dsn, "SELECT FROM statesvc.unsealed LIMIT 1"):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         await service.command("verify")
     pauses = sorted(later - sooner for sooner, later in pairwise(sorted(acknowledged.values())))
-    print(f"{len(stored)} events; longest times without an ACK: {pauses[-2:]}")  # noqa: T201 - the soak's figures
+    # the soak's figures
+    print(f"{len(stored)} events; longest times without an ACK: {pauses[-2:]}")  # noqa: T201

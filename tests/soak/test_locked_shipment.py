@@ -34,7 +34,9 @@ SELECT extract(epoch FROM coalesce(m.settled_at, statesvc.clock()) - m.received_
 
 
 class Traffic:
-    """Ten first scans a second, of every carrier in turn; where a parcel is `locked`, another scan of it each second."""
+    """Ten first scans a second, of every carrier in turn; where a parcel is `locked`, another
+    scan of it each second.
+    """
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -69,7 +71,9 @@ class Traffic:
 
 
 async def _p99(service: Service, traffic: Traffic, seconds: float) -> tuple[float, int]:
-    """Return the p99 of ACK to settled, without the locked parcel's messages; one that still waits counts as long as it has waited."""
+    """Return the p99 of ACK to settled, without the locked parcel's messages; one that still waits
+    counts as long as it has waited.
+    """
     since = await service.value("SELECT statesvc.clock()")
     await asyncio.sleep(seconds)
     until: Any = await service.value("SELECT statesvc.clock() - interval '1 s'")

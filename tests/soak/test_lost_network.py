@@ -1,4 +1,6 @@
-"""The network between service and server goes away for ten seconds, again and again, in the three ways in which networks do."""
+"""The network between service and server goes away for ten seconds, again and again, in the three
+ways in which networks do.
+"""
 
 import asyncio
 from pathlib import Path

@@ -1,7 +1,9 @@
-"""A thousand parcels that UPS, AfterShip and Shippo push, each in an order of its own, while workers, notifiers and the sealer are killed.
+"""A thousand parcels that UPS, AfterShip and Shippo push, each in an order of its own, while
+workers, notifiers and the sealer are killed.
 
-A subscription with `parcels` `once` gets each status of a parcel once, from whichever source says it first; another one gets all that every
-source says. Half of the parcels are told by each source in its order, half in any order.
+A subscription with `parcels` `once` gets each status of a parcel once, from whichever source says
+it first; another one gets all that every source says. Half of the parcels are told by each source
+in its order, half in any order.
 """
 
 import asyncio
@@ -199,7 +201,10 @@ async def push_all(service: Service, crew: Crew, parcels: Sequence[Parcel]) -> i
 async def judge(
     service: Service, parcels: Sequence[Parcel], subscribers: dict[str, Subscriber]
 ) -> int:
-    """Hold what was told against the log and the journey. Return of how many parcels every source was applied step by step."""
+    """Hold what was told against the log and the journey.
+
+    Return of how many parcels every source was applied step by step.
+    """
     changes: dict[str, list[SourceChange]] = defaultdict(list)
     for shipment_id, carrier_id, number, *change in await service.rows(IN_ORDER):
         changes[number].append(SourceChange(ParcelSource(shipment_id, carrier_id, number), *change))
@@ -239,7 +244,9 @@ async def judge(
 
 
 async def sent(service: Service, subscription_id: str, subscriber: Subscriber) -> Counter[Any]:
-    """Return how often the subscriber was told of each change, repeats of one webhook-id not counted."""
+    """Return how often the subscriber was told of each change, repeats of one
+    webhook-id not counted.
+    """
     due = {
         webhook_id: (shipment_id, sequence)
         for webhook_id, shipment_id, sequence in await service.rows(SENT, subscription_id)

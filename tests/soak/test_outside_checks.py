@@ -23,7 +23,9 @@ _VECTOR = (
 
 
 def _log(**changes: dict[str, Any]) -> list[Entry]:
-    """Build two events of one shipment and the transitions that they cause; `changes` of an entry, its hash left as it was or made anew."""
+    """Build two events of one shipment and the transitions that they cause; `changes` of an entry,
+    its hash left as it was or made anew.
+    """
     shipment = shipment_id("ups", "1Z1", "")
     entries: list[Entry] = []
     previous = bytes(32)

@@ -1,7 +1,8 @@
-"""Everything at once, under a ledger of its own: traffic of seven carriers, kills of every role and of PostgreSQL, operators at work.
+"""Everything at once, under a ledger of its own: traffic of seven carriers, kills of every role and
+of PostgreSQL, operators at work.
 
-What the ledger expects, and how it checks it, is in `tests/soak/outside/`, which uses nothing of the service's code: HTTP and the command
-line alone. This file sets the scene.
+What the ledger expects, and how it checks it, is in `tests/soak/outside/`, which uses nothing of
+the service's code: HTTP and the command line alone. This file sets the scene.
 """
 
 import ast

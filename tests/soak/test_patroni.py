@@ -1,7 +1,9 @@
-"""Failovers of a Patroni cluster of three under load: what was acknowledged stays, each event takes effect once, roles reconnect.
+"""Failovers of a Patroni cluster of three under load: what was acknowledged stays, each event takes
+effect once, roles reconnect.
 
-`STATESVC_SOAK_FAILOVERS` (3) of each kind, `STATESVC_SOAK_RATE` pushes a second; `STATESVC_SOAK_FRONT` (`haproxy`): with `hosts` libpq's
-list of hosts leads the service to the primary.
+`STATESVC_SOAK_FAILOVERS` (3) of each kind, `STATESVC_SOAK_RATE` pushes a second;
+`STATESVC_SOAK_FRONT` (`haproxy`): with `hosts` libpq's list of hosts leads the
+service to the primary.
 """
 
 import asyncio
@@ -58,7 +60,9 @@ async def killed(three: PatroniCluster) -> None:
 
 
 async def killed_ahead(three: PatroniCluster) -> None:
-    """Kill the primary when it had written, and its standbys had not, what no ACK waited for: more than Patroni allows by default."""
+    """Kill the primary when it had written, and its standbys had not, what no ACK waited for: more
+    than Patroni allows by default.
+    """
     primary = await three.primary()
     standbys = [machine for machine in three.machines if machine is not primary]
     for machine in standbys:
@@ -129,7 +133,10 @@ async def test_failovers_lose_and_double_nothing(happens: Any, tmp_path: Path) -
 
 
 def _gaps(story: Story) -> str:
-    """Return the longest time without any ACK of each failover. A busy machine makes fewer pushes a second than it was asked for."""
+    """Return the longest time without any ACK of each failover.
+
+    A busy machine makes fewer pushes a second than it was asked for.
+    """
     begun = [disturbance.began for disturbance in story.watch.disturbances]
     gaps = []
     for began, until in pairwise([*begun, time.monotonic()]):

@@ -1,7 +1,9 @@
-"""A session that sits idle in its transaction keeps every dead row alive for five minutes; the queue must not care.
+"""A session that sits idle in its transaction keeps every dead row alive for five minutes;
+the queue must not care.
 
-The load is put straight into the inbox through `statesvc.put`, as ingress does it: sealed, in groups, 800 one-scan messages a second.
-So two cores bear it beside the worker, and nothing but the inbox is measured.
+The load is put straight into the inbox through `statesvc.put`, as ingress does it: sealed, in
+groups, 800 one-scan messages a second. So two cores bear it beside the worker, and nothing but
+the inbox is measured.
 """
 
 import asyncio
@@ -105,7 +107,10 @@ async def _phase(
 
 
 async def _put(connection: AsyncConnection[Any], keyring: Keyring, pushes: Iterator[Push]) -> int:
-    """Seal and store one group; return its size. The worker finds it by its wake-up, as after an ACK."""
+    """Seal and store one group; return its size.
+
+    The worker finds it by its wake-up, as after an ACK.
+    """
     group = [seal_message(keyring, carrier_id, body, "{}") for carrier_id, body in pushes]
     if group:
         await put(connection, group)

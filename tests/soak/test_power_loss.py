@@ -1,4 +1,6 @@
-"""The machine of the service and of its database loses its power: what its disk was not told to keep is gone."""
+"""The machine of the service and of its database loses its power: what its disk was
+not told to keep is gone.
+"""
 
 from pathlib import Path
 

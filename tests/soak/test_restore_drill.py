@@ -1,4 +1,6 @@
-"""Restore drill: under load the database goes back in time, is forked, and carriers push again what was lost: every promise holds again."""
+"""Restore drill: under load the database goes back in time, is forked, and carriers push again what
+was lost: every promise holds again.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,7 +25,8 @@ LOST_SECONDS: Final = 10.0
 
 
 @pytest.fixture
-async def cluster(own_processes: None, tmp_path: Path) -> AsyncIterator[Cluster]:  # noqa: ARG001 - a mark
+# a mark
+async def cluster(own_processes: None, tmp_path: Path) -> AsyncIterator[Cluster]:  # noqa: ARG001
     (tmp_path / "cluster").mkdir()
     made = await asyncio.to_thread(Cluster, tmp_path / "cluster")
     try:
@@ -86,7 +89,9 @@ def _getter(story: Story) -> Any:
 
 
 async def _forget_notifications(story: Story) -> set[str]:
-    """Return the notifications that the subscriber has and the restored database does not: their ids must never come again."""
+    """Return the notifications that the subscriber has and the restored database does not: their
+    ids must never come again.
+    """
     # taken before the look: what comes meanwhile is of the restored database
     said = set(story.subscriber.said)
     given_up = said - {

@@ -1,7 +1,9 @@
-"""One cycle of retention under traffic: bodies and a month of the log are archived and leave, dedupe keys are packed, files expire.
+"""One cycle of retention under traffic: bodies and a month of the log are archived and leave,
+dedupe keys are packed, files expire.
 
-Meanwhile messages of other shipments come in, and none is refused. Afterwards every scan of the archived shipments comes again, in another
-envelope, with a new one for some: only the new ones are appended.
+Meanwhile messages of other shipments come in, and none is refused. Afterwards every scan of
+the archived shipments comes again, in another envelope, with a new one for some: only the
+new ones are appended.
 """
 
 import asyncio
@@ -99,7 +101,8 @@ class Carrier:
 @pytest.mark.soak
 async def test_a_cycle_of_retention_under_traffic(own_server: SoakServer, tmp_path: Path) -> None:
     dsns = own_server.dsns
-    # the worker has no archive: it would begin one by itself; and the sealer bears a clock that jumps by months
+    # the worker has no archive: it would begin one by itself; and the sealer bears a
+    # clock that jumps by months
     settings = {
         "STATESVC_LOG_LEVEL": "warning",
         "STATESVC_SEALER_CLOCK_SECONDS_MAX": str(400 * 86_400),

@@ -1,4 +1,6 @@
-"""An upgrade under load and back: processes of two versions at once on one database, before and after it was migrated. Nothing is lost."""
+"""An upgrade under load and back: processes of two versions at once on one database, before and
+after it was migrated. Nothing is lost.
+"""
 
 import asyncio
 import os
@@ -22,7 +24,9 @@ ROLES: Final = ("api", "worker", "worker", "notifier", "sealer")
 PAUSE_SECONDS: Final = 0.5
 """Seconds of load with the same processes, between two restarts."""
 _STRANGE: Final = re.compile(r"Undefined(?:Column|Function|Table|Object)|InsufficientPrivilege")
-"""Errors that a process logs which does not fit the schema, though others may make good what it could not do."""
+"""Errors that a process logs which does not fit the schema, though others may make
+good what it could not do.
+"""
 
 
 @pytest.mark.soak
@@ -56,7 +60,9 @@ async def test_an_upgrade_under_load_and_back_loses_nothing(tmp_path: Path) -> N
 
 
 async def _replace_all(story: Story, settings: Mapping[str, str]) -> None:
-    """Replace one after the other, as operators do: until the last is replaced both versions work."""
+    """Replace one after the other, as operators do: until the last is replaced both versions
+    work.
+    """
     posts = [Post(role=member.post.role, settings=settings) for member in story.crew.members]
     for member, post in zip(story.crew.members, posts, strict=True):
         with story.disturbance(f"{post.role} replaced"):

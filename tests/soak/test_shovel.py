@@ -1,4 +1,6 @@
-"""100,000 tasks of Celery come over: at speed; with everything killed and restarted on the way; next to old workers; and back again."""
+"""100,000 tasks of Celery come over: at speed; with everything killed and restarted on the way;
+next to old workers; and back again.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""An old fleet beside ours on one carrier: refused, forced, 1, 10, 50, 100 per cent and back under load, killed on both sides, and dead."""
+"""An old fleet beside ours on one carrier: refused, forced, 1, 10, 50, 100 per cent and back under
+load, killed on both sides, and dead.
+"""
 
 import asyncio
 import json

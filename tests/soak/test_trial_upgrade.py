@@ -1,7 +1,7 @@
 """This release with a long log, upgraded under load to a trial of the next one, and back.
 
-The trial is this code with what a release may bring: a column, an index that is built while traffic goes on, a function more and one in
-another text. It is thrown away after.
+The trial is this code with what a release may bring: a column, an index that is built while traffic
+goes on, a function more and one in another text. It is thrown away after.
 """
 
 import asyncio

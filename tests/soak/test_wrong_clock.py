@@ -1,4 +1,6 @@
-"""Workers, a notifier and a sealer with clocks an hour fast or slow, beside others whose clocks are right; workers die now and then."""
+"""Workers, a notifier and a sealer with clocks an hour fast or slow, beside others whose clocks are
+right; workers die now and then.
+"""
 
 import sys
 from datetime import UTC, datetime, timedelta

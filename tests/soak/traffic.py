@@ -1,7 +1,9 @@
-"""Pushes of carriers in a story, and what each body must come to: the events that it tells, or a dead letter.
+"""Pushes of carriers in a story, and what each body must come to: the events that it
+tells, or a dead letter.
 
-The sample carriers' lives (histories that grow, scans that overtake each other, bodies sent twice, bodies cut off), and every
-fifth push one canonical event, whose id is stated in the body and owes nothing to our own normalizers.
+The sample carriers' lives (histories that grow, scans that overtake each other, bodies sent twice,
+bodies cut off), and every fifth push one canonical event, whose id is stated in the body and owes
+nothing to our own normalizers.
 """
 
 import random
@@ -29,7 +31,10 @@ class Told:
 
 
 def traffic(seed: int, digests: Callable[[str], Digest]) -> Iterator[Told]:
-    """Yield endless traffic. `digests` are the installation's own, by carrier: ids of scans without a code depend on them."""
+    """Yield endless traffic.
+
+    `digests` are the installation's own, by carrier: ids of scans without a code depend on them.
+    """
     rng = random.Random(seed)
     lives = (
         push

@@ -1,4 +1,7 @@
-"""The reckoning: the ledger and the subscriber on one side, the database on the other. Every promise by itself, with what broke it."""
+"""The reckoning: the ledger and the subscriber on one side, the database on the other.
+
+Every promise by itself, with what broke it.
+"""
 
 import asyncio
 import traceback
@@ -18,7 +21,9 @@ from tests.statesvc.worker.log_check import check_log
 
 _SEALED_SECONDS = 60
 ENRICHMENT = "e1-"
-"""Event ids of facts that came beside a scan: how many there are depends on the order of arrival."""
+"""Event ids of facts that came beside a scan: how many there are depends on the order of
+arrival.
+"""
 
 
 @dataclass(slots=True)
@@ -50,14 +55,16 @@ async def judge(
 ) -> Verdict:
     """Judge everything, as it was when all was sealed.
 
-    A notifier that was cut off still adds the tries that it made to the log when their notifications have long ended by another's.
+    A notifier that was cut off still adds the tries that it made to the log when their
+    notifications have long ended by another's.
     """
     verdict = Verdict()
     async with await AsyncConnection.connect(dsn) as connection:
         await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
         async with asyncio.timeout(_SEALED_SECONDS):
             while True:
-                # before the snapshot, because the service goes on noticing what time brings: a day ends somewhere, a delivery was missed
+                # before the snapshot, because the service goes on noticing what time brings: a day
+                # ends somewhere, a delivery was missed
                 received = [] if subscriber is None else list(subscriber.received)
                 if not await _rows(connection, "SELECT FROM statesvc.unsealed LIMIT 1"):
                     break

@@ -1,4 +1,6 @@
-"""Watch of the service's lag, four times a second, and of how long it needs to be itself again after each disturbance."""
+"""Watch of the service's lag, four times a second, and of how long it needs to be itself again
+after each disturbance.
+"""
 
 import asyncio
 import time
@@ -21,7 +23,11 @@ FROM (SELECT statesvc.clock() AS at) now LEFT JOIN statesvc.inbox q ON true GROU
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look. Ages in seconds; None while the server does not answer. `ready`: free, or its lease has ended; `waiting`: not settled."""
+    """One look.
+
+    Ages in seconds; None while the server does not answer. `ready`: free, or its lease has ended;
+    `waiting`: not settled.
+    """
 
     at: float
     unanswered: float
@@ -44,7 +50,10 @@ class Disturbance:
 
 
 class Watch:
-    """Looks past any proxy, with a connection of its own. `unanswered`: the age of the oldest push without an ACK."""
+    """Looks past any proxy, with a connection of its own.
+
+    `unanswered`: the age of the oldest push without an ACK.
+    """
 
     def __init__(self, dsn: str, unanswered: Callable[[], float]) -> None:
         self._dsn = dsn
@@ -80,7 +89,9 @@ class Watch:
                 await connection.close()
 
     def recoveries(self) -> list[tuple[Disturbance, float]]:
-        """Return for each disturbance the seconds from its end until the service had recovered; without those that another one overtook."""
+        """Return for each disturbance the seconds from its end until the service had recovered;
+        without those that another one overtook.
+        """
         found = []
         for place, disturbance in enumerate(self.disturbances):
             until = (

@@ -1,4 +1,6 @@
-"""A served API on a real database, and a way to have carriers say things through the worker's own transaction."""
+"""A served API on a real database, and a way to have carriers say things through the
+worker's own transaction.
+"""
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -231,7 +233,9 @@ def known_carriers() -> Mapping[str, Carrier]:
 
 @pytest.fixture
 def call_limits() -> CallLimits:
-    """Return the limits of a call; a test that asks for more than one call can read has smaller ones."""
+    """Return the limits of a call; a test that asks for more than one call can read has smaller
+    ones.
+    """
     return CallLimits()
 
 

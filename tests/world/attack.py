@@ -1,4 +1,6 @@
-"""Somebody with a superuser's rights, who switches triggers and checks off, but has not the signing key."""
+"""Somebody with a superuser's rights, who switches triggers and checks off, but has not the signing
+key.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -40,7 +42,10 @@ async def attack(database: Any, *statements: str) -> None:
 
 @asynccontextmanager
 async def sealed_story(database: Any) -> AsyncIterator[Story]:
-    """Make a log of all kinds with several heads. Written once a run and copied, for writing it takes half a second of computing."""
+    """Make a log of all kinds with several heads.
+
+    Written once a run and copied, for writing it takes half a second of computing.
+    """
     await fill_database(
         database.superuser_dsn, "sealed_story", partial(_write_sealed_story, database)
     )

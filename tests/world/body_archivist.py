@@ -54,7 +54,8 @@ class Archivist:
         """Run a pass by a process of its own that leads."""
         async with await AsyncConnection.connect(self.service_dsn, autocommit=True) as connection:
             # the session of the pass before may still be ending
-            while not await BODY_LEDGER.try_lead(connection):  # noqa: ASYNC110 - another process decides
+            # another process decides
+            while not await BODY_LEDGER.try_lead(connection):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             return await archive_days(connection, replace(self.archiving, **changes))
 

@@ -1,4 +1,6 @@
-"""Brokers of a test's own: real servers on loopback with their data in a folder, killed with SIGKILL and started again on the same port."""
+"""Brokers of a test's own: real servers on loopback with their data in a folder, killed with
+SIGKILL and started again on the same port.
+"""
 
 import asyncio
 import contextlib
@@ -124,7 +126,9 @@ class Nats(Server):
 
 
 class RabbitMq(Server):
-    """RabbitMQ with a port mapper of its own, so that nothing of it outlives the test or meets the machine's own broker."""
+    """RabbitMQ with a port mapper of its own, so that nothing of it outlives the test or meets
+    the machine's own broker.
+    """
 
     name = "rabbitmq"
 
@@ -175,7 +179,9 @@ class RabbitMq(Server):
         routing_key: str = "",
         arguments: dict[str, Any] | None = None,
     ) -> None:
-        """Declare a durable exchange, and a durable queue that is bound to it; again after each start."""
+        """Declare a durable exchange, and a durable queue that is bound to it;
+        again after each start.
+        """
         self._declared.append((exchange, queue, routing_key, arguments))
         await self._declare(*self._declared[-1])
 

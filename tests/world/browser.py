@@ -1,4 +1,6 @@
-"""A real Chromium for the tests: Debian's, driven by Playwright; and axe-core, which finds what people with other senses stumble over."""
+"""A real Chromium for the tests: Debian's, driven by Playwright; and axe-core, which finds what
+people with other senses stumble over.
+"""
 
 import os
 from collections.abc import AsyncIterator
@@ -58,6 +60,8 @@ async def sideways(tab: Page) -> int:
 
 
 async def photograph(tab: Page, name: str) -> None:
-    """Store the whole page as a picture, where STATESVC_TEST_PICTURES names a folder: for people to look at."""
+    """Store the whole page as a picture, where STATESVC_TEST_PICTURES names a folder:
+    for people to look at.
+    """
     if folder := os.environ.get("STATESVC_TEST_PICTURES"):
         await tab.screenshot(path=Path(folder) / f"{name}.png", full_page=True)

@@ -1,4 +1,6 @@
-"""An application of Celery's as teams have them: producers in this process, workers in their own, which write down what they ran."""
+"""An application of Celery's as teams have them: producers in this process, workers in their own,
+which write down what they ran.
+"""
 
 import asyncio
 import json
@@ -32,8 +34,11 @@ QUORUM_NAMES: Final = ("fast-quorum", "slow-quorum")
 def make_app(
     broker: str, *, quorum: bool = False, names: Sequence[str] = ("fast", "slow"), **settings: Any
 ) -> Celery:
-    """Make an app of classic queues with priorities; with `quorum` quorum queues, so that delays go through native delayed delivery."""
-    # a pool of an earlier app would hold what it declared for declared, on a server that may have been emptied since
+    """Make an app of classic queues with priorities; with `quorum` quorum queues, so that delays go
+    through native delayed delivery.
+    """
+    # a pool of an earlier app would hold what it declared for declared, on a server that may
+    # have been emptied since
     pools.reset()
     app = Celery("shop", broker=broker, set_as_current=False)
     kind = (
@@ -68,7 +73,9 @@ def make_app(
 
 
 def declare_delays(broker: str, *names: str) -> None:
-    """Declare, as a worker does when it starts, the queues of native delayed delivery, and what leads from them to these queues."""
+    """Declare, as a worker does when it starts, the queues of native delayed delivery, and what
+    leads from them to these queues.
+    """
     with Connection(broker) as connection:
         declare_native_delayed_delivery_exchanges_and_queues(connection, "quorum")
         shop = Exchange("shop-topic", type="topic")
@@ -98,7 +105,9 @@ async def running_worker(
     quorum: bool = False,
     seconds: float = 0,
 ) -> AsyncIterator[Process]:
-    """Run a worker for the time of the block, whose tasks take `seconds`; it ends as by a deploy, and gives back what it has not run."""
+    """Run a worker for the time of the block, whose tasks take `seconds`; it ends as by a deploy,
+    and gives back what it has not run.
+    """
     process = await asyncio.create_subprocess_exec(
         *(
             sys.executable,
@@ -142,7 +151,8 @@ def ran(ledger: Path) -> list[dict[str, Any]]:
 
 async def has_run(ledger: Path, count: int) -> None:
     """Wait until workers have run this many tasks."""
-    while len({one["id"] for one in ran(ledger)}) < count:  # noqa: ASYNC110 - the file is another process's
+    # the file is another process's
+    while len({one["id"] for one in ran(ledger)}) < count:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
 
 

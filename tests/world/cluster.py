@@ -1,4 +1,6 @@
-"""A server of a test's own that archives its write-ahead log: backed up while it runs, replaced by the backup, rolled forward or not."""
+"""A server of a test's own that archives its write-ahead log: backed up while it runs, replaced by
+the backup, rolled forward or not.
+"""
 
 import os
 import shutil
@@ -58,7 +60,10 @@ class Cluster:
             connection.execute("SELECT pg_create_restore_point(%s)", (name,))
 
     def restore(self, until: str | None = None) -> None:
-        """Restore the backup as it was; `until`: rolled forward by the archive to this mark. Its clean end archives the rest of its log."""
+        """Restore the backup as it was; `until`: rolled forward by the archive to this mark.
+
+        Its clean end archives the rest of its log.
+        """
         self._server.stop()
         shutil.rmtree(self.data / "postgres")
         self.backup.rename(self.data / "postgres")

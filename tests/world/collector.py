@@ -1,4 +1,6 @@
-"""An OTLP collector and a subscriber in one: what a service exports, and what it sends, as the other side hears it."""
+"""An OTLP collector and a subscriber in one: what a service exports, and what it sends, as
+the other side hears it.
+"""
 
 import gzip
 from collections.abc import AsyncIterator, Iterator

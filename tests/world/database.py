@@ -1,4 +1,6 @@
-"""Fixtures on a real database: each test gets its own, copied from a migrated template, with a clock that it can move."""
+"""Fixtures on a real database: each test gets its own, copied from a migrated template, with a
+clock that it can move.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -97,7 +99,9 @@ async def _temporary(server: postgres.Server, template: str) -> AsyncIterator[Da
 
 @asynccontextmanager
 async def without_triggers(superuser_dsn: str) -> AsyncIterator[AsyncConnection[Any]]:
-    """Connect as a superuser while no trigger of the log fires, nor a foreign key in this session."""
+    """Connect as a superuser while no trigger of the log fires, nor a foreign key in this
+    session.
+    """
     async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
         await connection.execute("SET session_replication_role = replica")
         await connection.execute(

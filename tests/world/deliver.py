@@ -1,4 +1,6 @@
-"""Sending what waits without a notifier: claimed and settled as it does it, with an answer that the test chooses."""
+"""Sending what waits without a notifier: claimed and settled as it does it, with an answer
+that the test chooses.
+"""
 
 import time
 from collections.abc import Callable

@@ -1,6 +1,8 @@
-"""A disk whose machine can lose its power: an ext4 on a loop device, of which the kernel can be made to forget what was not flushed.
+"""A disk whose machine can lose its power: an ext4 on a loop device, of which the kernel can be
+made to forget what was not flushed.
 
-What the device was given stays, and pages are written whole or not at all. Needs root, and from Debian: e2fsprogs, mount.
+What the device was given stays, and pages are written whole or not at all. Needs root, and from
+Debian: e2fsprogs, mount.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""A stand-in for a Kafka broker: one node, speaking just the requests that a producer makes, over the real protocol."""
+"""A stand-in for a Kafka broker: one node, speaking just the requests that a producer makes,
+over the real protocol.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,7 +42,9 @@ class Stored:
 
 @dataclass
 class FakeKafka:
-    """`advertised`: where it says that it is; `produce_errors`: codes that it answers to the next requests; `topics`: that it knows."""
+    """`advertised`: where it says that it is; `produce_errors`: codes that it answers to the next
+    requests; `topics`: that it knows.
+    """
 
     topics: tuple[str, ...] = ("shipments",)
     port: int = 0

@@ -1,4 +1,6 @@
-"""Notifications of changes without a message behind them, written as the append transaction does it: entries and outbox together."""
+"""Notifications of changes without a message behind them, written as the append transaction does
+it: entries and outbox together.
+"""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,6 @@
-"""A reader of the feed as the documentation wants it: reads on from its cursor, and where that was lost drops what it is told to drop."""
+"""A reader of the feed as the documentation wants it: reads on from its cursor, and where that was
+lost drops what it is told to drop.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -10,7 +12,10 @@ Get = Callable[..., Awaitable[tuple[int, Any]]]
 
 @dataclass(slots=True)
 class FeedReader:
-    """`entries`: leaf hashes in the order of the log, as far as it was read. `lost`: those that it was told to drop."""
+    """`entries`: leaf hashes in the order of the log, as far as it was read.
+
+    `lost`: those that it was told to drop.
+    """
 
     get: Get
     cursor: str | None = None

@@ -1,4 +1,5 @@
-"""Command lines in processes that are forked from one which has loaded the service, as `statesvc up` starts its roles.
+"""Command lines in processes that are forked from one which has loaded the service, as
+`statesvc up` starts its roles.
 
 A program of its own takes most of a second of computing to load, each time.
 """
@@ -68,7 +69,10 @@ async def fork(
     errors: Path | None = None,
     folder: Path = _ROOT,
 ) -> ForkedProcess:
-    """Run `main()` of the module `launcher` in `folder` as `python -m launcher ARGUMENTS` would. `errors` None: both go to `output`."""
+    """Run `main()` of the module `launcher` in `folder` as `python -m launcher ARGUMENTS` would.
+
+    `errors` None: both go to `output`.
+    """
     process = fork_server().Process(
         target=_run, args=(launcher, [*arguments], {**environment}, output, errors, folder)
     )

@@ -94,7 +94,8 @@ class Archivist:
             self.database.service_dsn, autocommit=True
         ) as connection:
             # the session of the pass before may still be ending
-            while not await LOG_LEDGER.try_lead(connection):  # noqa: ASYNC110 - another process decides
+            # another process decides
+            while not await LOG_LEDGER.try_lead(connection):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             return await archive_months(connection, replace(self.archiving, **changes))
 

@@ -11,7 +11,9 @@ import pytest
 
 @contextmanager
 def mounted_tmpfs(folder: Path, *, size: str = "64m") -> Iterator[Callable[[str], None]]:
-    """Mount an empty volume over the folder, for the time of the block; yield what mounts it anew with other options (`ro`, `rw`)."""
+    """Mount an empty volume over the folder, for the time of the block; yield what mounts it anew
+    with other options (`ro`, `rw`).
+    """
     if os.geteuid() != 0:
         pytest.skip("mounting takes root")
     folder.mkdir(exist_ok=True)

@@ -1,4 +1,7 @@
-"""A real S3 server (moto's) behind a proxy that can cut it off. Its own environment: what it needs contradicts what we need."""
+"""A real S3 server (moto's) behind a proxy that can cut it off.
+
+Its own environment: what it needs contradicts what we need.
+"""
 
 import asyncio
 import subprocess

@@ -1,7 +1,8 @@
 """Guard of processes of ours: which tests may start them, and what they cost.
 
-A test that starts some, or a broker, a browser or a PostgreSQL server of its own, takes the fixture `own_processes`, mostly through the
-fixture that starts them; that marks it as slow. Any other test fails where it starts one, so that `make test-fast` is what it says.
+A test that starts some, or a broker, a browser or a PostgreSQL server of its own, takes the fixture
+`own_processes`, mostly through the fixture that starts them; that marks it as slow. Any other test
+fails where it starts one, so that `make test-fast` is what it says.
 """
 
 import multiprocessing
@@ -75,7 +76,10 @@ def pytest_unconfigure() -> None:
 
 
 def fork_server() -> ForkServerContext:
-    """Start processes by forking one that has loaded the service. Its environment is that of the run, not that of the test."""
+    """Start processes by forking one that has loaded the service.
+
+    Its environment is that of the run, not that of the test.
+    """
     context = _get_context("forkserver")
     context.set_forkserver_preload(list(_LOADED))
     return context
@@ -99,7 +103,9 @@ class _SpawnContext(ForkServerContext):
 
 
 def _context(method: str | None = None) -> BaseContext:
-    """Fork children that the service spawns from the fork server: as separate, and without the second that loading takes."""
+    """Fork children that the service spawns from the fork server: as separate, and without the
+    second that loading takes.
+    """
     if method == "spawn" and _guard.test is not None:
         _guard.check()
         context = _SpawnContext()

@@ -37,7 +37,9 @@ def can_carry_prepared_statements() -> bool:
 
 @asynccontextmanager
 async def between(service_dsn: str, *, wanted: bool = EVERYWHERE) -> AsyncIterator[dict[str, str]]:
-    """Return the settings of a service behind a pooler in transaction mode; none where it is not `wanted`."""
+    """Return the settings of a service behind a pooler in transaction mode; none
+    where it is not `wanted`.
+    """
     if not wanted:
         yield {}
         return

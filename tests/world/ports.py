@@ -1,4 +1,6 @@
-"""Ports for the processes of tests: each once, so that nobody is given what another one is about to bind."""
+"""Ports for the processes of tests: each once, so that nobody is given what another one is about to
+bind.
+"""
 
 import os
 import random
@@ -13,7 +15,9 @@ _BELOW_CLIENTS: Final = range(15_000, 32_000)
 
 
 class _Ports:
-    """Hand out ports of this process's share in turn, from a place drawn by chance: other runs may be under way."""
+    """Hand out ports of this process's share in turn, from a place drawn by chance: other
+    runs may be under way.
+    """
 
     def __init__(self) -> None:
         workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))

@@ -1,4 +1,6 @@
-"""The PostgreSQL server of a test run: one for all xdist workers, with a migrated template database whose clock can be moved."""
+"""The PostgreSQL server of a test run: one for all xdist workers, with a migrated template database
+whose clock can be moved.
+"""
 
 import asyncio
 import fcntl
@@ -68,7 +70,9 @@ class Server:
 
 
 def claim_folder() -> None:
-    """Claim the folder; called by the controller before it starts workers: they inherit where to find the server."""
+    """Claim the folder; called by the controller before it starts workers: they inherit
+    where to find the server.
+    """
     _end_servers_of_dead_runs()
     os.environ[FOLDER_VARIABLE] = str(_new_folder())
 
@@ -92,7 +96,9 @@ def running_server() -> Server:
 
 @contextmanager
 def own_server() -> Iterator[Server]:
-    """Run a server of one test's own, for what would disturb the others: processes of the server that are stopped."""
+    """Run a server of one test's own, for what would disturb the others: processes of the
+    server that are stopped.
+    """
     folder = _new_folder()
     with ExitStack() as stack:
         stack.callback(_end, folder)
@@ -103,7 +109,9 @@ def own_server() -> Iterator[Server]:
 
 
 def create_database(server: Server, template: str = TEMPLATE) -> str:
-    """Return the copy of the template that was made while the test before ran, and have the next one made."""
+    """Return the copy of the template that was made while the test before ran, and
+    have the next one made.
+    """
     key = (server.superuser_dsn, template)
     if key not in _spares:
         _spares[key] = _administration.submit(_new_copy, *key)
@@ -126,7 +134,8 @@ def _new_copy(superuser_dsn: str, template: str) -> str:
 async def fill_database(
     superuser_dsn: str, content: str, fill: Callable[[str], Awaitable[None]]
 ) -> None:
-    """Replace this migrated database by one that `fill` has filled, given its name: once a run, then it is copied like the template.
+    """Replace this migrated database by one that `fill` has filled, given its name: once a run,
+    then it is copied like the template.
 
     `content` names what is in it. Nobody stays connected to this database.
     """
@@ -147,7 +156,9 @@ async def fill_database(
 
 
 def close_connections() -> None:
-    """Drop what nobody took, and close the connections of this process, when it needs no more databases."""
+    """Drop what nobody took, and close the connections of this process, when it
+    needs no more databases.
+    """
     while _spares:
         (superuser_dsn, _), spare = _spares.popitem()
         _administration.submit(_drop, superuser_dsn, spare.result())
@@ -157,7 +168,9 @@ def close_connections() -> None:
 
 
 def _superuser(dsn: str) -> Connection[Any]:
-    """Open one connection for all databases that this process makes and drops: a new one would cost a third as much as a copy."""
+    """Open one connection for all databases that this process makes and drops: a new one would cost
+    a third as much as a copy.
+    """
     if dsn not in _superusers or _superusers[dsn].closed:
         _superusers[dsn] = Connection.connect(dsn, autocommit=True)
     return _superusers[dsn]
@@ -208,7 +221,9 @@ def _embedded(folder: Path) -> Server:
 
 
 def _shorten_login(superuser_dsn: str) -> None:
-    """Shorten the login: initdb set this password before `scram_iterations` was known; the other roles came later."""
+    """Shorten the login: initdb set this password before `scram_iterations` was known; the
+    other roles came later.
+    """
     with Connection.connect(superuser_dsn, autocommit=True) as connection:
         connection.execute(
             sql.SQL("ALTER ROLE CURRENT_USER PASSWORD {}").format(
@@ -244,7 +259,9 @@ async def _make_template(server: Server) -> None:
 
 
 def root() -> Path | None:
-    """Return a folder in memory where there is room: a database is copied for each test, hundreds of small files."""
+    """Return a folder in memory where there is room: a database is copied for each test,
+    hundreds of small files.
+    """
     is_roomy = (
         MEMORY.is_dir()
         and os.access(MEMORY, os.W_OK)
@@ -258,7 +275,9 @@ def _new_folder() -> Path:
 
 
 def kill_all(data: Path) -> None:
-    """Send SIGKILL to the server on this data folder and all of its processes: as if its machine were gone."""
+    """Send SIGKILL to the server on this data folder and all of its processes: as if
+    its machine were gone.
+    """
     pid = running_pid(data)
     assert pid is not None
     children = subprocess.run(

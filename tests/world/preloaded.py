@@ -1,4 +1,6 @@
-"""Imported last by the process that tests fork roles from: loads them, and leaves the terminal, whose end must not end it."""
+"""Imported last by the process that tests fork roles from: loads them, and leaves the terminal,
+whose end must not end it.
+"""
 
 import os
 

@@ -15,7 +15,10 @@ _PATRONI_MIN: Final = (4, 1)
 
 
 def required(program: str, package: str, place: Path | None = None) -> str:
-    """Return where the program is, or the `place` that comes with it. Skips the test where there is none, fails it in CI."""
+    """Return where the program is, or the `place` that comes with it.
+
+    Skips the test where there is none, fails it in CI.
+    """
     found = shutil.which(program) or shutil.which(program, path=_SBIN)
     if found is None or (place is not None and not place.exists()):
         _lacking(f"{program} is not installed (Debian package {package})")
@@ -23,7 +26,9 @@ def required(program: str, package: str, place: Path | None = None) -> str:
 
 
 def required_patroni() -> str:
-    """Return Patroni as docs/high-availability.md has it installed, or the one in PATH if that is new enough."""
+    """Return Patroni as docs/high-availability.md has it installed, or the one in PATH
+    if that is new enough.
+    """
     program = shutil.which("patroni", path=_OPT) or shutil.which("patroni")
     guide = "see docs/high-availability.md: /opt/patroni"
     if program is None:

@@ -1,4 +1,6 @@
-"""A Prometheus of its own, which scrapes every second, and is asked what it knows and which alerts there are."""
+"""A Prometheus of its own, which scrapes every second, and is asked what it knows and
+which alerts there are.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -33,7 +35,10 @@ class Prometheus:
         self._url = url
 
     async def alerts(self) -> list[Alert]:
-        """Return all that are pending or firing. Raises ConnectionError while Prometheus does not answer."""
+        """Return all that are pending or firing.
+
+        Raises ConnectionError while Prometheus does not answer.
+        """
         try:
             async with self._session.get(f"{self._url}/api/v1/alerts") as answer:
                 document = await answer.json()

@@ -20,7 +20,8 @@ async def nginx_with(
         f"{kind}_temp_path {folder}/{kind};\n"
         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
-    # `user`: its worker must write large bodies into the folder; nginx that was not started by root ignores it
+    # `user`: its worker must write large bodies into the folder; nginx that was not
+    # started by root ignores it
     configuration.write_text(
         f"user root;\ndaemon off;\npid {folder}/nginx.pid;\nworker_processes 1;\nevents {{}}\nhttp {{\n{places}{servers}}}\n"
     )

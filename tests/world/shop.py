@@ -1,4 +1,6 @@
-"""A worker's context on a real database, and an invented carrier whose pushes say exactly what a test wants."""
+"""A worker's context on a real database, and an invented carrier whose pushes say
+exactly what a test wants.
+"""
 
 import asyncio
 import io
@@ -89,7 +91,10 @@ def _reading(stated: dict[str, Any]) -> Reading:
 def says(
     *events: dict[str, Any], envelope: object = 0, rejected: int = 0, named: Sequence[str] = ()
 ) -> bytes:
-    """Build a push; another `envelope` makes other bytes of the same statements. `named`: numbers that it says nothing about."""
+    """Build a push; another `envelope` makes other bytes of the same statements.
+
+    `named`: numbers that it says nothing about.
+    """
     return json.dumps(
         {"events": events, "rejected": rejected, "envelope": envelope, "named": named}
     ).encode()
@@ -213,7 +218,8 @@ async def pool(database: Database) -> AsyncIterator[Pool]:
 
 
 @pytest.fixture
-async def shop(database: Database, pool: Pool, log: io.StringIO) -> AsyncIterator[Shop]:  # noqa: ARG001 - its workers log there
+# its workers log there
+async def shop(database: Database, pool: Pool, log: io.StringIO) -> AsyncIterator[Shop]:  # noqa: ARG001
     telemetry = Telemetry()
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))

@@ -1,4 +1,6 @@
-"""A migration under way: tasks of a real Celery on a real RabbitMQ, with whatever may go wrong meanwhile."""
+"""A migration under way: tasks of a real Celery on a real RabbitMQ, with whatever
+may go wrong meanwhile.
+"""
 
 import asyncio
 import os
@@ -47,7 +49,9 @@ class Arrived:
     carrier_id: str
 
     def is_as_sent(self, sent: Sent) -> bool:
-        """Return whether it has the same bytes, due at the ETA, or at once where there is none or it has passed."""
+        """Return whether it has the same bytes, due at the ETA, or at once where there is
+        none or it has passed.
+        """
         due = self.received_at if sent.eta is None else max(sent.eta, self.received_at)
         return (self.body, self.available_at) == (sent.body, due)
 
@@ -196,7 +200,10 @@ class Transfer:
     async def run_with_kills(
         self, total: int, kills: int, *more: str, between: Sequence[Any] = ()
     ) -> None:
-        """Run with SIGKILL, and a new start, again and again on the way. `between`: done after the first kills."""
+        """Run with SIGKILL, and a new start, again and again on the way.
+
+        `between`: done after the first kills.
+        """
         done = list(between)
         running = await self.start(*more)
         for number in range(1, kills + 1):

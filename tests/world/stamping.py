@@ -1,4 +1,6 @@
-"""A time stamping authority of our own: certificates, and `openssl ts` behind a real HTTP server that can also misbehave."""
+"""A time stamping authority of our own: certificates, and `openssl ts` behind a real HTTP server
+that can also misbehave.
+"""
 
 import asyncio
 import subprocess

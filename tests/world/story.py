@@ -310,7 +310,9 @@ class Story:
         ).checkpoint
 
     async def leaves(self) -> list[bytes]:
-        """Return the leaf hash of every sealed entry by index, gathered from the entries themselves."""
+        """Return the leaf hash of every sealed entry by index, gathered from the entries
+        themselves.
+        """
         rows = await self.rows(
             "SELECT s.first_index + e.ordinal, e.canonical FROM statesvc.sealed_batch s JOIN ("
             + " UNION ALL ".join(

@@ -1,4 +1,6 @@
-"""Stub of the part of Vault's transit engine that is used, as a real HTTP server with real ciphers."""
+"""Stub of the part of Vault's transit engine that is used, as a real HTTP server with real
+ciphers.
+"""
 
 import base64
 import os
@@ -14,7 +16,10 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 @dataclass
 class Vault:
-    """The key `transit/keys/statesvc`: `versions` holds its key material. `status`: answered to everything instead."""
+    """The key `transit/keys/statesvc`: `versions` holds its key material.
+
+    `status`: answered to everything instead.
+    """
 
     token: str = "s.token-of-the-tests"
     versions: list[bytes] = field(default_factory=lambda: [os.urandom(32)])

@@ -24,10 +24,12 @@ USE_TZ = True
 STATIC_URL = "static/"
 
 CELERY_BROKER_URL = os.environ.get("BROKER_URL", "amqp://guest:guest@localhost/")
-# Redis: when a task that nobody acknowledged is given to another worker; longer than the longest task
+# Redis: when a task that nobody acknowledged is given to another worker; longer than the longest
+# task
 VISIBILITY_SECONDS = int(os.environ.get("VISIBILITY_SECONDS", "3600"))
 CELERY_TASK_IGNORE_RESULT = True
-# where retries go, whatever queue a task came by: on quorum queues they go to the default queue otherwise
+# where retries go, whatever queue a task came by: on quorum queues they go to the
+# default queue otherwise
 CELERY_TASK_ROUTES = {"tracking.tasks.shipment_changed": {"queue": "celery"}}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # without it `delay` returns before RabbitMQ has the task, and a broker that dies takes it with it
@@ -42,5 +44,6 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 
 STATESVC_URL = os.environ.get("STATESVC_URL", "http://localhost:8080")
 STATESVC_API_KEY = os.environ.get("STATESVC_API_KEY", "")
-# of the subscription; two while one is rotated. Names that begin with STATESVC_ are the service's: it refuses those that it does not know
+# of the subscription; two while one is rotated. Names that begin with STATESVC_ are the service's:
+# it refuses those that it does not know
 NOTIFICATION_SECRETS = os.environ.get("NOTIFICATION_SECRETS", "").split()

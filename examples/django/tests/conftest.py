@@ -1,4 +1,6 @@
-"""The team's fixtures: statesvc comes with its client's testing kit, a worker of Celery's reads a real broker."""
+"""The team's fixtures: statesvc comes with its client's testing kit, a worker of
+Celery's reads a real broker.
+"""
 
 import os
 import subprocess
@@ -17,7 +19,9 @@ UPS_SECRET = "what UPS was given"
 
 @pytest.fixture(scope="session", autouse=True)
 def broker() -> None:
-    """End at once, in one line, where no broker answers: each test would fail with Celery's retries."""
+    """End at once, in one line, where no broker answers: each test would fail with Celery's
+    retries.
+    """
     url = django_settings.CELERY_BROKER_URL
     try:
         with Connection(url, connect_timeout=3) as connection:

@@ -4,7 +4,9 @@ from django.db import models
 
 
 class Notification(models.Model):
-    """A notification that statesvc sent to our URL. `queued_at`: since when Celery's broker has its task."""
+    """A notification that statesvc sent to our URL. `queued_at`: since when
+    Celery's broker has its task.
+    """
 
     webhook_id = models.CharField(max_length=100, primary_key=True)
     queued_at = models.DateTimeField(null=True)

@@ -10,7 +10,9 @@ from tracking.models import Told
 
 @shared_task(bind=True, autoretry_for=(OperationalError,), retry_backoff=True)
 def shipment_changed(self: "Task[..., None]", event: dict[str, Any]) -> None:
-    """Tell the customer, once: the id of the task is the webhook-id, whoever queued it (our view, or statesvc itself)."""
+    """Tell the customer, once: the id of the task is the webhook-id, whoever queued it (our
+    view, or statesvc itself).
+    """
     data = event["data"]
     with transaction.atomic():
         _, is_new = Told.objects.get_or_create(

@@ -14,7 +14,8 @@ from tracking.tasks import shipment_changed
 
 # the proxy's, or made anew by our client
 NOT_FORWARDED = {"connection", "content-length", "cookie", "host", "transfer-encoding"}
-# WSGI knows no underscore in a header: nginx renames it (nginx.conf), and here it gets its name back
+# WSGI knows no underscore in a header: nginx renames it (nginx.conf), and here it gets its name
+# back
 NAMED_BACK = {"webhook-key": "webhook_key"}
 
 
@@ -23,8 +24,9 @@ NAMED_BACK = {"webhook-key": "webhook_key"}
 def push(request: HttpRequest, carrier_id: str) -> HttpResponse:
     """Forward a carrier's push as it came, and answer as statesvc does.
 
-    The bytes of `body`, not what Django parsed: the signature is over those. Its headers, all of them. And no key of ours: with a key of
-    the scope `ingest` statesvc takes the push as ours, so that a wrong signature of the carrier would pass.
+    The bytes of `body`, not what Django parsed: the signature is over those. Its headers, all of
+    them. And no key of ours: with a key of the scope `ingest` statesvc takes the push as ours, so
+    that a wrong signature of the carrier would pass.
     """
     headers = {
         NAMED_BACK.get(name.lower(), name): value
@@ -55,7 +57,8 @@ def push(request: HttpRequest, carrier_id: str) -> HttpResponse:
 def notification(request: HttpRequest) -> HttpResponse:
     """Queue a task for each notification once, and answer when Celery's broker has it.
 
-    Where this process dies between the two, statesvc sends again, and the task comes a second time under the same id.
+    Where this process dies between the two, statesvc sends again, and the task comes a second
+    time under the same id.
     """
     try:
         event = verify(settings.NOTIFICATION_SECRETS, request.headers, request.body)

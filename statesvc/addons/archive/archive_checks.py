@@ -25,7 +25,9 @@ from statesvc.log.log_months import LogMonth, months
 from statesvc.settings.service_settings import Settings
 
 READ_BYTES_MAX: Final = 1 << 30
-"""Bytes of files that are read whole, the newest first; of the others only presence and size are checked."""
+"""Bytes of files that are read whole, the newest first; of the others only presence and size are
+checked.
+"""
 LATE_DAYS: Final = 2
 NAMED_MAX: Final = 5
 _LOG: Final = "log archive"
@@ -156,7 +158,9 @@ def _named(days: Sequence[DayRecord]) -> str:
 async def check_log_archive(
     connection: AsyncConnection[Any], settings: Settings
 ) -> AsyncIterator[Finding]:
-    """Check the ledger and that the files are there, without reading them: `statesvc verify` does that."""
+    """Check the ledger and that the files are there, without reading them:
+    `statesvc verify` does that.
+    """
     try:
         async for finding in _log_archive(connection, settings):
             yield finding

@@ -1,4 +1,6 @@
-"""`statesvc archive list | run | verify | log`: the archives of bodies and of the log, which workers also fill by themselves."""
+"""`statesvc archive list | run | verify | log`: the archives of bodies and of the log, which
+workers also fill by themselves.
+"""
 
 import argparse
 import asyncio
@@ -298,7 +300,8 @@ async def _archive_months(
     settings: Settings, folder: ArchivePath, hot_months: int, options: argparse.Namespace
 ) -> int:
     try:
-        from statesvc.addons.archive.month_pass import LogArchiving, archive_months  # noqa: PLC0415 - pyarrow is an extra
+        # pyarrow is an extra
+        from statesvc.addons.archive.month_pass import LogArchiving, archive_months  # noqa: PLC0415
     except ImportError as error:
         raise CommandError(str(NoParquetError())) from error
     async with running_database(settings) as dsns, await connect(dsns.listen) as connection:

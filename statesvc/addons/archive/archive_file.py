@@ -59,7 +59,8 @@ class ArchiveWriter:
         self._file: IO[bytes] = os.fdopen(
             os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
         )
-        self._index = tempfile.TemporaryFile(dir=path.parent)  # noqa: SIM115 - closed by __exit__, like the file
+        # closed by __exit__, like the file
+        self._index = tempfile.TemporaryFile(dir=path.parent)  # noqa: SIM115
         self._digest = hashlib.sha256()
         self._offset = self._count = 0
         self._last = b""
@@ -144,7 +145,9 @@ class ArchiveReader:
         self._file.close()
 
     def find(self, message_id: UUID) -> BodyRecord | None:
-        """Find a record by binary search in the index: a few short reads, however large the file."""
+        """Find a record by binary search in the index: a few short reads, however large the
+        file.
+        """
         wanted, low, high = message_id.bytes, 0, self.records
         while low < high:
             middle = (low + high) // 2

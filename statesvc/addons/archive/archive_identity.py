@@ -1,7 +1,9 @@
-"""Check that the configured folder or bucket is this installation's archive, before anything is written, dropped or deleted by it.
+"""Check that the configured folder or bucket is this installation's archive, before anything is
+written, dropped or deleted by it.
 
-A volume that is not mounted leaves an empty folder behind, which takes files as the archive would. So every file that the ledgers name must
-be there in its full length, and the folder bears a marker of the installation, written at first use.
+A volume that is not mounted leaves an empty folder behind, which takes files as the archive would.
+So every file that the ledgers name must be there in its full length, and the folder bears a marker
+of the installation, written at first use.
 """
 
 import asyncio
@@ -154,7 +156,9 @@ class ArchiveRefusal(NamedTuple):
 
 
 class ArchiveFailure(NamedTuple):
-    """Days or months (`unit`) that could not be archived and are still in the database; `why` is that of the last try."""
+    """Days or months (`unit`) that could not be archived and are still in the database; `why`
+    is that of the last try.
+    """
 
     unit: str
     periods: int
@@ -162,7 +166,9 @@ class ArchiveFailure(NamedTuple):
 
 
 async def read_refusal(connection: Connection) -> ArchiveRefusal | None:
-    """Return the refusal; None: the last pass found the archive as it should be, or there was none lately."""
+    """Return the refusal; None: the last pass found the archive as it should be, or
+    there was none lately.
+    """
     row = await (await connection.execute(SQL["read_refusal"])).fetchone()
     return None if row is None else ArchiveRefusal(*row)
 

@@ -4,8 +4,9 @@
 begin > write > verify > [notice] > leave: the period is in files alone
           ^------- forget: the files are not what the database has
 ```
-The place is held against the ledgers again and again (`archive_identity`): where that fails the pass ends, and nothing leaves the database.
-Each step ends in the ledger before the next begins, so a crash anywhere leaves what the next pass goes on from.
+The place is held against the ledgers again and again (`archive_identity`): where that fails the
+pass ends, and nothing leaves the database. Each step ends in the ledger before the next begins, so
+a crash anywhere leaves what the next pass goes on from.
 """
 
 import asyncio
@@ -53,7 +54,11 @@ class NotVerifiedError(PeriodFailedError):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveProgress:
-    """Progress of a period. `digests`: SHA-256 by file name, that of the file which leads to the others first; empty: none is written."""
+    """Progress of a period.
+
+    `digests`: SHA-256 by file name, that of the file which leads to the others first;
+    empty: none is written.
+    """
 
     digests: Mapping[str, bytes]
     verified: bool
@@ -150,7 +155,8 @@ class ArchivePass(ABC, Generic[P]):
     async def verify(self, period: P, path: ArchivePath) -> None:
         """Compare the files with the database. Raises NotVerifiedError."""
 
-    async def may_leave(self, period: P, sha256: bytes) -> bool:  # noqa: ARG002 - for the archive that gives notice
+    # for the archive that gives notice
+    async def may_leave(self, period: P, sha256: bytes) -> bool:  # noqa: ARG002
         """Return whether only other users of the tables are in the way."""
         return True
 
@@ -162,7 +168,10 @@ class ArchivePass(ABC, Generic[P]):
         """
 
     async def archive(self, period: P, *, first: date, name: str) -> None:
-        """Take the period, which begins on the day `first`, as far as it goes now. Raises ArchiveRefusedError, psycopg.Error."""
+        """Take the period, which begins on the day `first`, as far as it goes now.
+
+        Raises ArchiveRefusedError, psycopg.Error.
+        """
         try:
             await self._archive(period, first, name)
         except ObjectStoreError as error:

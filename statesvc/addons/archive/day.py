@@ -79,7 +79,10 @@ async def any_hold(connection: AsyncConnection[Any]) -> bool:
 async def day_batches(
     connection: AsyncConnection[Any], keyring: Keyring, day: date, *, limits: DayBatchLimits
 ) -> AsyncIterator[BodyBatch]:
-    """Yield all bodies of the day. Each batch is a snapshot of its own: a message may settle between two."""
+    """Yield all bodies of the day.
+
+    Each batch is a snapshot of its own: a message may settle between two.
+    """
     asked = {
         **bounds(day),
         "holds": await any_hold(connection),

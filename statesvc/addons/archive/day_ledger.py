@@ -81,7 +81,10 @@ async def note_written(connection: Connection, day: date, written: WrittenDay) -
 
 
 async def drop_day(connection: Connection, day: date, sha256: bytes) -> int:
-    """Drop the partition; return how many bodies were retained because they still wait. Raises where the lock does not come at once."""
+    """Drop the partition; return how many bodies were retained because they still wait.
+
+    Raises where the lock does not come at once.
+    """
     row = await (
         await connection.execute(_SQL["drop_day"], {"day": day, "sha256": sha256})
     ).fetchone()
@@ -109,7 +112,9 @@ async def newest_hold(connection: Connection) -> int:
 
 
 async def expire_day(connection: Connection, day: date, *, holds_known: int) -> bool:
-    """End the day, unless a hold was placed after `holds_known`: then its bodies are to be searched first."""
+    """End the day, unless a hold was placed after `holds_known`: then its bodies
+    are to be searched first.
+    """
     async with connection.transaction():
         await connection.execute(_SQL["stop_holds"])
         if await newest_hold(connection) != holds_known:

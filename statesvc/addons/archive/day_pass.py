@@ -83,7 +83,9 @@ class DayPassResult(ArchivePassResult):
 
 
 async def archive_days(connection: Connection, archiving: BodyArchiving) -> DayPassResult:
-    """Archive and expire the days that are due. The caller's session leads; the connection is in autocommit.
+    """Archive and expire the days that are due.
+
+    The caller's session leads; the connection is in autocommit.
 
     Database errors pass through.
     """
@@ -248,9 +250,11 @@ async def verify_day(
     limits: DayBatchLimits,
     pause: Pause,
 ) -> int:
-    """Read the file back, because the code that wrote it is not trusted, and return how many bodies were compared.
+    """Read the file back, because the code that wrote it is not trusted, and return how
+    many bodies were compared.
 
-    Each must open and match its commitment, none may be missing, none too many. Keeps those under legal hold. Raises `NotVerifiedError`.
+    Each must open and match its commitment, none may be missing, none too many. Keeps those under
+    legal hold. Raises `NotVerifiedError`.
     """
     try:
         return await _verify(connection, keyring, path, day, limits=limits, pause=pause)

@@ -122,7 +122,9 @@ def _table(entries: Sequence[LogEntry]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A row group: the entries from `first` to `last`, of batches within these bounds; `begin` is the place of its first row."""
+    """A row group: the entries from `first` to `last`, of batches within these bounds; `begin` is
+    the place of its first row.
+    """
 
     number: int
     begin: int
@@ -137,7 +139,10 @@ class RowGroup:
 
 
 class EntryFile:
-    """An open file. Whatever it cannot give as it was written raises `EntryFileError`, which names the place."""
+    """An open file.
+
+    Whatever it cannot give as it was written raises `EntryFileError`, which names the place.
+    """
 
     def __init__(self, path: ArchivePath) -> None:
         self.name = path.name
@@ -202,7 +207,9 @@ class EntryFile:
             yield from (entries[row - self.groups[found].begin] for row in asked)
 
     def spoken_of(self, since: datetime, until: datetime) -> set[str]:
-        """Return the shipments of events that were recorded from `since` up to but not including `until`."""
+        """Return the shipments of events that were recorded from `since` up to but
+        not including `until`.
+        """
         found: set[str] = set()
         for group in self.groups:
             table = self._table(group, ["entry", "shipment_id", "recorded_at"])
@@ -232,7 +239,8 @@ class EntryFile:
         return None
 
     def histories(self) -> Iterator[list[tuple[str, int, bytes]]]:
-        """Yield shipment, version and canonical bytes of events and observations, each checked against its leaf hash; one list a row group.
+        """Yield shipment, version and canonical bytes of events and observations, each checked
+        against its leaf hash; one list a row group.
 
         Without observations of numbers that are no shipments.
         """

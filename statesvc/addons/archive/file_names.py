@@ -1,4 +1,7 @@
-"""The files of a month: its entries, their index by shipment, the signed head that covers them. The entries appear last."""
+"""The files of a month: its entries, their index by shipment, the signed head that covers them.
+
+The entries appear last.
+"""
 
 from typing import Final, Protocol, Self, TypeVar
 

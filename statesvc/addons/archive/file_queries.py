@@ -1,4 +1,6 @@
-"""Queries of the files, as plain functions that any process can run. pyarrow is imported with the first question."""
+"""Queries of the files, as plain functions that any process can run. pyarrow is imported
+with the first question.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 def open_file(path: ArchivePath) -> "EntryFile":
     """Open a file. Raises NoParquetError, EntryFileError."""
     try:
-        from statesvc.addons.archive.entry_file import EntryFile  # noqa: PLC0415 - 40 MB that most processes never need
+        # 40 MB that most processes never need
+        from statesvc.addons.archive.entry_file import EntryFile  # noqa: PLC0415
     except ImportError as error:
         raise NoParquetError from error
     return EntryFile(path)
@@ -32,7 +35,8 @@ def of_shipments(asked: Sequence[FileQuery]) -> EntriesByKind:
     found: EntriesByKind = defaultdict(list)
     for one in asked:
         with open_file(one.path) as file:
-            from statesvc.addons.archive.shipment_index import rows_about  # noqa: PLC0415 - as above
+            # as above
+            from statesvc.addons.archive.shipment_index import rows_about  # noqa: PLC0415
 
             for entry in file.at(rows_about(index_of(one.path), one.shipments)):
                 found[entry.kind.name].append(entry.row)
@@ -71,7 +75,10 @@ def read_bodies(path: ArchivePath, message_ids: Sequence[UUID]) -> dict[UUID, Bo
 
 
 def file_faults(folder: ArchivePath, months: Sequence[LogMonth]) -> Iterator[tuple[str, str]]:
-    """Yield each file that is not as the ledger has it, and why. Reads all of them whole, without pyarrow. Raises ObjectStoreError."""
+    """Yield each file that is not as the ledger has it, and why.
+
+    Reads all of them whole, without pyarrow. Raises ObjectStoreError.
+    """
     for month in months:
         path = folder / (month.file_name or "")
         for file, sha256 in ((path, month.sha256), (index_of(path), month.index_sha256)):

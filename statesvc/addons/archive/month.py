@@ -28,7 +28,10 @@ class NotSealedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonthExtent:
-    """Extent of a month in the log. `low` and `high` bound the first indexes of its batches; `head` covers them all."""
+    """Extent of a month in the log.
+
+    `low` and `high` bound the first indexes of its batches; `head` covers them all.
+    """
 
     month: Month
     first_batch: int

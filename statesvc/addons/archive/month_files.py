@@ -1,6 +1,7 @@
 """A month of the log into its files, and the files read back.
 
-Each row must be the database's, each hash that of its bytes, and all together must have the signed root.
+Each row must be the database's, each hash that of its bytes, and all together must have the signed
+root.
 """
 
 import asyncio
@@ -54,7 +55,9 @@ class IndexRanges:
 
 @dataclass(frozen=True, slots=True)
 class TreeCover:
-    """The tree of `size` leaves around a file: perfect subtrees and their roots, from left to right."""
+    """The tree of `size` leaves around a file: perfect subtrees and their roots, from left to
+    right.
+    """
 
     size: int
     roots: Mapping[Node, bytes]
@@ -163,7 +166,10 @@ async def _tree_cover(connection: AsyncConnection[Any], runs: IndexRanges, size:
 async def compare_month(
     connection: AsyncConnection[Any], path: ArchivePath, extent: MonthExtent
 ) -> int:
-    """Compare the file with the database; return how many entries it holds. Raises NotVerifiedError, EntryFileError."""
+    """Compare the file with the database; return how many entries it holds.
+
+    Raises NotVerifiedError, EntryFileError.
+    """
     with await asyncio.to_thread(EntryFile, path) as file:
         found = (entry for group in file.groups for entry in file.group(group))
         compared = 0
@@ -184,7 +190,10 @@ async def compare_month(
 
 
 def prove(file: EntryFile, root: bytes) -> bool:
-    """Return whether the file's leaves and the rest of the tree that it names have this root. Raises EntryFileError, ValueError."""
+    """Return whether the file's leaves and the rest of the tree that it names have this root.
+
+    Raises EntryFileError, ValueError.
+    """
     cover = TreeCover.parse(file.metadata[TREE])
     return (
         cover.root(

@@ -19,7 +19,9 @@ LOG_LEDGER = ArchiveLedger(_SQL)
 
 
 class Month(NamedTuple):
-    """A month of the log: everything that was recorded from `begins` up to but not including `ends`."""
+    """A month of the log: everything that was recorded from `begins` up to but not including
+    `ends`.
+    """
 
     month: date
     begins: datetime
@@ -93,7 +95,10 @@ async def give_notice(connection: AsyncConnection[Any], month: Month, sha256: by
 async def drop_month(
     connection: AsyncConnection[Any], month: Month, sha256: bytes, *, active_since: datetime
 ) -> int:
-    """Take the entries out of the database; return how many shipments stay. Raises where a lock does not come at once."""
+    """Take the entries out of the database; return how many shipments stay.
+
+    Raises where a lock does not come at once.
+    """
     parameters = {"month": month.month, "sha256": sha256, "active_since": active_since}
     row = await (await connection.execute(_SQL["drop_month"], parameters)).fetchone()
     return 0 if row is None else int(row[0])

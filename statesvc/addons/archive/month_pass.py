@@ -44,7 +44,9 @@ log = structlog.get_logger()
 
 Connection = AsyncConnection[Any]
 Wait = Callable[[float], Awaitable[None]]
-"""Until the notice of a month is over, in seconds; may return early, then the month goes in a later pass."""
+"""Until the notice of a month is over, in seconds; may return early, then the month goes in a later
+pass.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,10 @@ class MonthPassResult(ArchivePassResult):
 
 
 async def archive_months(connection: Connection, archiving: LogArchiving) -> MonthPassResult:
-    """Archive the months that are due. The caller's session leads; the connection is in autocommit. Database errors pass through."""
+    """Archive the months that are due.
+
+    The caller's session leads; the connection is in autocommit. Database errors pass through.
+    """
     identity, result = (
         ArchiveIdentity(connection, archiving.folder, archiving.keyring),
         MonthPassResult(),
@@ -129,7 +134,9 @@ class _MonthPass(ArchivePass[MonthExtent]):
             raise NotVerifiedError(str(error)) from error
 
     async def may_leave(self, period: MonthExtent, sha256: bytes) -> bool:
-        """Return whether it was given notice for a minute: readers count it as gone from the first second on."""
+        """Return whether it was given notice for a minute: readers count it as gone
+        from the first second on.
+        """
         goes_at = await give_notice(self.connection, period.month, sha256)
         now, _ = await clock(self.connection, hot_months=self.hot_months)
         if now < goes_at:

@@ -24,7 +24,10 @@ from statesvc.files.body_record import BodyRecord
 
 BODY_FILES: Final = ArchiveNames(subject="bodies", mark=b"body archive", suffixes=(".ssb",))
 Pause = Callable[[], Awaitable[None]]
-"""Awaited between two batches, so that archiving leaves room for everything else. Raises to stop."""
+"""Awaited between two batches, so that archiving leaves room for everything else.
+
+Raises to stop.
+"""
 
 
 class Fate(StrEnum):

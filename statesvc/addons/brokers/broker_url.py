@@ -15,7 +15,10 @@ from statesvc.delivery.target_kind import UrlFlawError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerUrl:
-    """The parts of a URL without its login. `path`: its segments, decoded; `tls`: the connection must be encrypted."""
+    """The parts of a URL without its login.
+
+    `path`: its segments, decoded; `tls`: the connection must be encrypted.
+    """
 
     scheme: str
     host: str

@@ -1,7 +1,8 @@
 """Celery on RabbitMQ: `celery+amqps://[user:password@]host[:5671]/vhost/queue?task=NAME`.
 
-A task goes to the default exchange under its queue's name, as a persistent message that a worker of Celery's runs; it is confirmed as every
-message to RabbitMQ is, and unroutable where no worker declared the queue yet.
+A task goes to the default exchange under its queue's name, as a persistent message that a worker of
+Celery's runs; it is confirmed as every message to RabbitMQ is, and unroutable where no worker
+declared the queue yet.
 """
 
 from typing import Final

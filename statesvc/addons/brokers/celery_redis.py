@@ -90,7 +90,8 @@ class CeleryRedis:
 class _Connection(redis.asyncio.Connection):
     """Speaks over streams that our own check let through, and never opens any itself."""
 
-    def __init__(self, streams: Streams, **options: Any) -> None:  # noqa: ANN401 - the client's options
+    # the client's options
+    def __init__(self, streams: Streams, **options: Any) -> None:  # noqa: ANN401
         self._streams = streams
         super().__init__(**options)
 
@@ -108,7 +109,9 @@ _REFUSALS: Final = (
 
 
 def _failure(error: redis.exceptions.RedisError) -> Exception:
-    """Return what an error of the client means: refused by the server, in its own words, or a lost connection."""
+    """Return what an error of the client means: refused by the server, in its own
+    words, or a lost connection.
+    """
     for kind, outcome in _REFUSALS:
         if isinstance(error, kind):
             return PublishRefusedError(outcome, str(error))

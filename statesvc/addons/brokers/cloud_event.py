@@ -16,9 +16,11 @@ _SIGNATURE_HEADERS: Final = ("webhook-id", "webhook-timestamp", "webhook-signatu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudEvent:
-    """`attributes` without `datacontenttype`, which is CONTENT_TYPE and which bindings map differently.
+    """`attributes` without `datacontenttype`, which is CONTENT_TYPE and which
+    bindings map differently.
 
-    `signature`: the headers that let a consumer check with a library of Standard Webhooks that the data is ours.
+    `signature`: the headers that let a consumer check with a library of Standard Webhooks
+    that the data is ours.
     """
 
     id: str

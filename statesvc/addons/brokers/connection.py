@@ -23,7 +23,10 @@ class ConnectionLostError(OSError):
 
 
 class Connection(Protocol):
-    """Several tasks may publish at a time; each waits for its own confirmation. The caller sets timeouts."""
+    """Several tasks may publish at a time; each waits for its own confirmation.
+
+    The caller sets timeouts.
+    """
 
     @property
     def is_open(self) -> bool:
@@ -44,4 +47,7 @@ class Client(Protocol):
         """Check a URL. Raises UrlFlawError if it names no target."""
 
     async def connect(self, url: BrokerUrl, login: Login | None, dialler: Dialler) -> Connection:
-        """Open a connection. `PublishRefusedError` where the broker does not let us in, an OSError where there is none."""
+        """Open a connection.
+
+        `PublishRefusedError` where the broker does not let us in, an OSError where there is none.
+        """

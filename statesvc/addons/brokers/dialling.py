@@ -1,7 +1,7 @@
 """Connections to brokers, opened only to addresses that subscribers may have.
 
-The clients of brokers resolve names and connect by themselves, and some follow addresses that the other side gives them. Here they get
-sockets that were opened under the same check as a webhook's.
+The clients of brokers resolve names and connect by themselves, and some follow addresses that the
+other side gives them. Here they get sockets that were opened under the same check as a webhook's.
 """
 
 import asyncio

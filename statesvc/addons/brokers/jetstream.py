@@ -86,7 +86,8 @@ class JetStream:
     ) -> None:
         """Log in. Raises PublishRefusedError."""
         self._transport = transport
-        self._client._transport = transport  # noqa: SLF001 - the client offers no way to be given a connection
+        # the client offers no way to be given a connection
+        self._client._transport = transport  # noqa: SLF001
         try:
             await self._client.connect(
                 servers=f"nats://{self._url.netloc}",

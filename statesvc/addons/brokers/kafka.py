@@ -1,9 +1,12 @@
-"""Kafka: `kafka://[user:password@]host[:9092]/topic[?sasl=SCRAM-SHA-512]`, `kafka+tls://` encrypted.
+"""Kafka: `kafka://[user:password@]host[:9092]/topic[?sasl=SCRAM-SHA-512]`,
+`kafka+tls://` encrypted.
 
-The message is stored when all replicas in sync have it (acks=all); the producer is idempotent, and the key is the shipment, so that one
-partition keeps its order. Attributes are headers `ce_...` (CloudEvents' binding for Kafka, binary mode).
+The message is stored when all replicas in sync have it (acks=all); the producer is idempotent, and
+the key is the shipment, so that one partition keeps its order. Attributes are headers `ce_...`
+(CloudEvents' binding for Kafka, binary mode).
 
-Kafka answers with the addresses of its brokers, and its client connects to them: each is checked like the one in the URL.
+Kafka answers with the addresses of its brokers, and its client connects to them: each is checked
+like the one in the URL.
 """
 
 import asyncio
@@ -80,7 +83,8 @@ def headers_of(event: CloudEvent) -> list[tuple[str, bytes]]:
 class Kafka:
     """A producer that is connected, or connects by itself again as its brokers move."""
 
-    def __init__(self, producer: Any, topic: str, watch: "_Watch") -> None:  # noqa: ANN401 - the client is not typed
+    # the client is not typed
+    def __init__(self, producer: Any, topic: str, watch: "_Watch") -> None:  # noqa: ANN401
         self._producer = producer
         self._topic = topic
         self._watch = watch
@@ -212,11 +216,13 @@ class _CheckedLoop:
             raise
 
 
-async def _create_checked(host: str, port: int, **options: Any) -> Any:  # noqa: ANN401 - as the client's own
+# as the client's own
+async def _create_checked(host: str, port: int, **options: Any) -> Any:  # noqa: ANN401
     """Replace the client's `create_conn`, which connects to any address it is given."""
     watch = _watch.get()
     connection = AIOKafkaConnection(host, port, **options)
-    connection._loop = _CheckedLoop(connection._loop, watch.dialler)  # noqa: SLF001 - the only place where its dialling can be reached
+    # the only place where its dialling can be reached
+    connection._loop = _CheckedLoop(connection._loop, watch.dialler)  # noqa: SLF001
     try:
         await connection.connect()
     except Exception as error:

@@ -200,7 +200,8 @@ class Links:
                 return AttemptOutcome.DELIVERED, await held.link.publish(
                     cloud_event(outgoing, source=self._source)
                 )
-        except Exception as error:  # noqa: BLE001 - a defect in one broker's client must not end the notifier for all subscribers
+        # a defect in one broker's client must not end the notifier for all subscribers
+        except Exception as error:  # noqa: BLE001
             return _meaning(error)
         finally:
             self._left(destination, held)
@@ -269,7 +270,8 @@ async def _closed(connection: Connection) -> None:
     try:
         async with asyncio.timeout(CLOSE_SECONDS):
             await connection.close()
-    except Exception:  # noqa: BLE001, S110 - it is gone either way, and its client may say so with anything
+    # it is gone either way, and its client may say so with anything
+    except Exception:  # noqa: BLE001, S110
         pass
 
 

@@ -191,7 +191,8 @@ class _Given(TransportFactory):
         self._dialler = dialler
         self._tls = tls
 
-    async def create(self, url: URL, **_: Any) -> tuple[StreamReader, StreamWriter]:  # noqa: ANN401 - for transports that encrypt
+    # for transports that encrypt
+    async def create(self, url: URL, **_: Any) -> tuple[StreamReader, StreamWriter]:  # noqa: ANN401
         assert url.host is not None  # noqa: S101 - it was built with one
         assert url.port is not None  # noqa: S101 - as above
         return await self._dialler.open(url.host, url.port, tls=self._tls)

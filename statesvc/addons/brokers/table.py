@@ -1,4 +1,7 @@
-"""Brokers, by the scheme of their URLs. Their clients are optional: a module is imported when it is first needed."""
+"""Brokers, by the scheme of their URLs.
+
+Their clients are optional: a module is imported when it is first needed.
+"""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -109,6 +112,7 @@ BY_SCHEME: Final[Mapping[str, Broker]] = {
 @cache
 def _client(module: str, *loggers: str) -> Client:
     for name in loggers:
-        # attempts and notices report an outage of a subscriber, once; a trace for each would only repeat it
+        # attempts and notices report an outage of a subscriber, once; a trace for
+        # each would only repeat it
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return cast("Client", import_module(module))

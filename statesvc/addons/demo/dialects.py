@@ -212,7 +212,9 @@ def dhl_express(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
 
 
 def usps(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
-    """Write a Web Tools TrackResponse: the newest scan as summary, the others as details, minutes only."""
+    """Write a Web Tools TrackResponse: the newest scan as summary, the others as
+    details, minutes only.
+    """
     *older, newest = seen
     details = "".join(
         f"<TrackDetail>{_usps_scan(scan, parcel)}</TrackDetail>" for scan in reversed(older)

@@ -54,7 +54,9 @@ class DemoCounts:
 
 
 class Display:
-    """A terminal: of more changes than an eye can follow only some are shown; all are counted in the status line."""
+    """A terminal: of more changes than an eye can follow only some are shown; all are
+    counted in the status line.
+    """
 
     def __init__(self, stream: TextIO = sys.stdout) -> None:
         self._stream = stream

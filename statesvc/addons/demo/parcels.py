@@ -1,4 +1,7 @@
-"""The lives of invented parcels: which scans each will get, where and when. Pure; chance comes in as a `Random`."""
+"""The lives of invented parcels: which scans each will get, where and when.
+
+Pure; chance comes in as a `Random`.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,7 +1,9 @@
-"""`python -m statesvc.addons.demo.run --url http://127.0.0.1:8080 --rate 20`: sample carriers against a service that is already running.
+"""`python -m statesvc.addons.demo.run --url http://127.0.0.1:8080 --rate 20`: sample carriers
+against a service that is already running.
 
-With an API key in STATESVC_DEMO_KEY the carriers push with it (scope `ingest`), so that none needs a secret, and the sample subscriber
-listens too (scope `subscriptions`). Without, webhooks must be let in unsigned.
+With an API key in STATESVC_DEMO_KEY the carriers push with it (scope `ingest`), so that none
+needs a secret, and the sample subscriber listens too (scope `subscriptions`). Without, webhooks
+must be let in unsigned.
 """
 
 import argparse
@@ -27,7 +29,10 @@ IN_FLIGHT_MAX: Final = 64
 
 
 class CarrierClient:
-    """`rate` is in pushes a second. `url` is the service's base, without a slash at its end. `key`: push with an API key."""
+    """`rate` is in pushes a second.
+
+    `url` is the service's base, without a slash at its end. `key`: push with an API key.
+    """
 
     def __init__(
         self,
@@ -126,7 +131,8 @@ async def _run(options: argparse.Namespace, key: str | None) -> int:
             display.line(f"{url} did not get ready within {READY_WITHIN_SECONDS:.0f} s")
             return 1
         subscriber = await _subscribe(session, url, key, counts, display)
-        traffic = pushes(random.Random(options.seed), lambda: datetime.now(UTC))  # noqa: S311 - invented parcels need no secrets
+        # invented parcels need no secrets
+        traffic = pushes(random.Random(options.seed), lambda: datetime.now(UTC))  # noqa: S311
         client = CarrierClient(session=session, url=url, rate=options.rate, counts=counts, key=key)
         sending = asyncio.create_task(client.run(traffic), name="demo-carriers")
         stopping = asyncio.create_task(stop.wait(), name="demo-stop")

@@ -1,7 +1,8 @@
 """The order in which sample carriers push, with everything that real ones do. Pure.
 
-They retry a body that was not acknowledged fast enough; scans overtake each other, come after the delivery or contradict it; codes come
-that no mapping knows, and bodies that were cut off, or compressed, which is refused.
+They retry a body that was not acknowledged fast enough; scans overtake each other, come after the
+delivery or contradict it; codes come that no mapping knows, and bodies that were cut off, or
+compressed, which is refused.
 """
 
 import gzip
@@ -40,7 +41,9 @@ class Push:
 
 @dataclass(slots=True, kw_only=True)
 class _Life:
-    """A parcel and the order in which its scans will be pushed: not always the order in which they happened."""
+    """A parcel and the order in which its scans will be pushed: not always the order
+    in which they happened.
+    """
 
     parcel: Parcel
     upcoming: list[tuple[ParcelScan, Behaviour]]

@@ -41,7 +41,9 @@ def digest_of(bundle: Bundle) -> bytes:
 
 
 def sealed(bundle: Bundle, signers: Sequence[NoteSigner], *, origin: str) -> dict[str, Any]:
-    """Return the bundle with its seal: a signed note in the form of a checkpoint, of the digest and the number of entries."""
+    """Return the bundle with its seal: a signed note in the form of a checkpoint, of the digest and
+    the number of entries.
+    """
     note = Checkpoint(origin + SEALED_ORIGIN, len(bundle["entries"]), digest_of(bundle)).signed(
         signers
     )

@@ -46,7 +46,9 @@ class BundleEntry:
 
     @property
     def number(self) -> int:
-        """Number of the statement, the same in every form of the evidence, the console and the API: the event's version."""
+        """Number of the statement, the same in every form of the evidence, the console and the
+        API: the event's version.
+        """
         version: int = self.document["version"]
         return version
 
@@ -87,7 +89,9 @@ class BundleEntry:
 
 
 def one_line(parts: Iterable[str]) -> str:
-    """Join the parts of a place, each once: some carriers print region and country in the city's name, too."""
+    """Join the parts of a place, each once: some carriers print region and country
+    in the city's name, too.
+    """
     said: list[str] = []
     for part in parts:
         if part not in said:

@@ -118,7 +118,10 @@ def _flaws(
 def _stamp(
     bundle: Bundle, head: Checkpoint, keys: Sequence[VerifierKey], trust: Trust | None
 ) -> Iterator[BundleFlaw]:
-    """Check that an authority saw a beginning of this log, and when. Who signed is checked where the authority's certificate is given."""
+    """Check that an authority saw a beginning of this log, and when.
+
+    Who signed is checked where the authority's certificate is given.
+    """
     stated = bundle["log"].get("stamp")
     if stated is None:
         if trust is not None:

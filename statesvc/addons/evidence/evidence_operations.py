@@ -1,4 +1,6 @@
-"""`/v1/shipments/{carrier_id}/{tracking_number}/evidence`: one document that is complete in itself, as JSON, HTML, PDF, or all in a zip."""
+"""`/v1/shipments/{carrier_id}/{tracking_number}/evidence`: one document that is complete in itself,
+as JSON, HTML, PDF, or all in a zip.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -99,7 +101,10 @@ class EvidenceParameters(ClosedModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceWanted:
-    """A request for evidence, as `Wanted`, in a media type. `part`: of a PDF. `actor`: who asked."""
+    """A request for evidence, as `Wanted`, in a media type.
+
+    `part`: of a PDF. `actor`: who asked.
+    """
 
     carrier_id: str
     number: str
@@ -130,9 +135,9 @@ async def get_shipment_evidence(
 ) -> RawAnswer[None]:
     """Export evidence about a shipment.
 
-    What the carrier said, when we knew it, what we concluded, what we sent, with proofs against the newest signed head. The JSON verifies
-    by itself (`statesvc verify --bundle`); the zip has PDF, JSON and a verifier in one file. Personal parts and bodies only with scope
-    `pii`.
+    What the carrier said, when we knew it, what we concluded, what we sent, with proofs against the
+    newest signed head. The JSON verifies by itself (`statesvc verify --bundle`); the zip has PDF,
+    JSON and a verifier in one file. Personal parts and bodies only with scope `pii`.
     """
     return await _evidence(context, call, None)
 
@@ -143,8 +148,9 @@ async def make_shipment_evidence(
 ) -> RawAnswer[None]:
     """Make evidence for a case.
 
-    It has what the merchant states, marked as such, and whether the place of delivery agrees with its address. Who asked, for which
-    case, and which file it was (SHA-256) enter the log; the statement itself is not stored.
+    It has what the merchant states, marked as such, and whether the place of delivery agrees with
+    its address. Who asked, for which case, and which file it was (SHA-256) enter the log; the
+    statement itself is not stored.
 
     """
     return await _evidence(context, call, call.body)
@@ -155,7 +161,8 @@ async def _evidence(
 ) -> RawAnswer[None]:
     wanted = call.parameters
     carrier_id = context.carrier(wanted.carrier_id).carrier_id
-    # evidence is complete for a key with the scope; asked for without it, personal evidence is refused rather than shortened
+    # evidence is complete for a key with the scope; asked for without it, personal evidence is
+    # refused rather than shortened
     personal = (
         reads_personal(call, wanted.include) or call.caller.has(Scope.PII)
     ) and not wanted.without_personal
@@ -195,8 +202,10 @@ async def _evidence(
 
 async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvidence:
     """Gather, prove, seal and print; evidence for a case is on record at return. Raises Problem."""
-    from statesvc.addons.evidence.evidence_forms import print_form  # noqa: PLC0415 - a process that only asks for evidence need not hold it
-    from statesvc.addons.evidence.pdf import NoTypesetterError, TypesettingTimeoutError  # noqa: PLC0415 - as above
+    # a process that only asks for evidence need not hold it
+    from statesvc.addons.evidence.evidence_forms import print_form  # noqa: PLC0415
+    # as above
+    from statesvc.addons.evidence.pdf import NoTypesetterError, TypesettingTimeoutError  # noqa: PLC0415
 
     asked = Wanted(
         carrier_id=wanted.carrier_id,

@@ -49,7 +49,10 @@ class StatementLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentBodyLine:
-    """Body that a subscriber was sent, word for word, or why it is not shown. `attempts`: the numbers of those that carried it."""
+    """Body that a subscriber was sent, word for word, or why it is not shown.
+
+    `attempts`: the numbers of those that carried it.
+    """
 
     webhook_id: str
     receiver: str
@@ -68,7 +71,10 @@ class ActionLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceReport:
-    """Everything that the HTML page and the PDF show, as text. `reference`: the parcel in a few words, for the foot of each page."""
+    """Everything that the HTML page and the PDF show, as text.
+
+    `reference`: the parcel in a few words, for the foot of each page.
+    """
 
     title: str
     reference: str
@@ -176,7 +182,10 @@ def _statements(
 def _statement(
     entry: BundleEntry, milestones: Milestones | None, *, is_key: bool = True
 ) -> StatementLine:
-    """Build the line of a statement. `milestones` None: of a contradiction, which is no statement of its own."""
+    """Build the line of a statement.
+
+    `milestones` None: of a contradiction, which is no statement of its own.
+    """
     document = entry.document
     readings = {} if milestones is None else milestones.readings
     flags = (

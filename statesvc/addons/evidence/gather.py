@@ -62,7 +62,9 @@ _OF_OTHERS: Final = ("shipment_id", "discriminator", "status", "last_event_at")
 
 
 class NothingSealedError(RuntimeError):
-    """There is no signed head yet, or the shipment has no sealed entry: evidence without proof would be none."""
+    """There is no signed head yet, or the shipment has no sealed entry: evidence
+    without proof would be none.
+    """
 
 
 class UnknownShipmentError(RuntimeError):
@@ -108,7 +110,10 @@ class GatheredEvidence:
     signers: Sequence[NoteSigner] = field(repr=False)
 
     def sealed(self, documents: Mapping[str, bytes] | None = None) -> dict[str, Any]:
-        """Return the sealed bundle. `documents`: files made of it, by name, that its seal is to cover as well."""
+        """Return the sealed bundle.
+
+        `documents`: files made of it, by name, that its seal is to cover as well.
+        """
         digests = {
             name: hashlib.sha256(content).hexdigest() for name, content in (documents or {}).items()
         }
@@ -120,7 +125,10 @@ class GatheredEvidence:
 
 
 async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
-    """Gather the bundle in the caller's snapshot. Raises NothingSealedError, UnknownShipmentError, ContradictionError."""
+    """Gather the bundle in the caller's snapshot.
+
+    Raises NothingSealedError, UnknownShipmentError, ContradictionError.
+    """
     head = await latest_head(connection)
     if head is None:
         raise NothingSealedError("nothing is sealed yet: is a sealer running?")
@@ -213,7 +221,9 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
 
 
 async def _as_of(connection: Connection, horizon: Horizon, head: SignedHead) -> dict[str, Any]:
-    """Return the head that was signed by then, and the proof that its log is the beginning of that of the entries' proofs."""
+    """Return the head that was signed by then, and the proof that its log is the beginning of that
+    of the entries' proofs.
+    """
     signed = await covering_head(connection, horizon.size)
     proof = await prove_consistency(connection, horizon.size, head.tree_size, head)
     return {
@@ -226,7 +236,9 @@ async def _as_of(connection: Connection, horizon: Horizon, head: SignedHead) -> 
 
 
 async def _stamp(connection: Connection, head: SignedHead, *, last: int) -> dict[str, Any] | None:
-    """Return the time stamp that vouches for the entries, and the proof that its log is the beginning of the head's."""
+    """Return the time stamp that vouches for the entries, and the proof that its log is the
+    beginning of the head's.
+    """
     stamped = await vouching_stamp(connection, size=head.tree_size, last=last)
     if stamped is None:
         return None
@@ -330,7 +342,10 @@ async def _messages(
     documents: Sequence[Mapping[str, Any]],
     keys: Keys,
 ) -> list[dict[str, Any]]:
-    """Return the bodies as the carrier sent them. One that names other people's shipments too is not handed out."""
+    """Return the bodies as the carrier sent them.
+
+    One that names other people's shipments too is not handed out.
+    """
     received = {
         UUID(document["message_id"]): datetime.fromisoformat(document["received_at"])
         for document in documents

@@ -1,4 +1,6 @@
-"""Milestones of a dispute: the pick-up, the first scan, the delivery, as the carrier's statements read after its own corrections. Pure."""
+"""Milestones of a dispute: the pick-up, the first scan, the delivery, as the carrier's statements
+read after its own corrections. Pure.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +22,9 @@ STEPS: Final = (
     Status.DELIVERED,
 )
 _HANDLED: Final = frozenset(Status) - {Status.UNKNOWN, Status.INFO_RECEIVED, Status.CANCELLED}
-"""Statuses that a scan can only say of a parcel that the carrier has: not that a label was printed, or was cancelled."""
+"""Statuses that a scan can only say of a parcel that the carrier has: not that a label was
+printed, or was cancelled.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,9 @@ def _corrected(
 
 
 def _delivery(shipment: Mapping[str, Any], deliveries: Sequence[BundleEntry]) -> BundleEntry | None:
-    """Return the scan that the shipment's delivery follows from; None where it is not, or no longer, delivered."""
+    """Return the scan that the shipment's delivery follows from; None where it is not,
+    or no longer, delivered.
+    """
     at = shipment["delivered_at"]
     if at is None and shipment["status"] != Status.DELIVERED:
         return None

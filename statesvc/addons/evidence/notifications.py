@@ -27,7 +27,10 @@ from statesvc.shipments.receivers import read_receivers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Reader of a shipment. `opener`: opens its events' parts, for a body that has to be made again."""
+    """Reader of a shipment.
+
+    `opener`: opens its events' parts, for a body that has to be made again.
+    """
 
     opener: Opener
     personal: bool
@@ -138,7 +141,9 @@ def _notifications(
     events: Mapping[int, Document],
     observation: Document | None,
 ) -> list[Notification]:
-    """Return it as it may have been sent: its body follows from its entries and its event, but for the epoch of the log at that time."""
+    """Return it as it may have been sent: its body follows from its entries and its event, but for
+    the epoch of the log at that time.
+    """
     event = events[sequence if observation is None else observation["version"]]
     named = observation or event
     notification = Notification(

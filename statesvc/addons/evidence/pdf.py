@@ -148,7 +148,9 @@ def _clip(text: str, length: int) -> str:
 def _typeset(
     report: EvidenceReport, sections: Sequence[ReportSection], *, is_annex: bool = False
 ) -> PrintedPages:
-    """Typeset without unreadable pictures, and with long values of the summary cut where they would not fit the page."""
+    """Typeset without unreadable pictures, and with long values of the summary cut where they
+    would not fit the page.
+    """
     require_typesetter()
     document = _document(report, sections, is_annex=is_annex)
     pages = _run(document)
@@ -201,7 +203,10 @@ def _document(
 
 
 def _run(document: Mapping[str, Any]) -> PrintedPages | None:
-    """Run the typesetter; None: it could not be printed as it is. Raises TypesettingTimeoutError."""
+    """Run the typesetter; None: it could not be printed as it is.
+
+    Raises TypesettingTimeoutError.
+    """
     command = [sys.executable, "-m", "statesvc.addons.evidence.typesetter"]
     try:
         done = subprocess.run(  # noqa: S603 - our own module

@@ -1,4 +1,7 @@
-"""Comparison of the place of a delivery, as the carrier states it, with the merchant's. Pure; by spelling, not by map."""
+"""Comparison of the place of a delivery, as the carrier states it, with the merchant's.
+
+Pure; by spelling, not by map.
+"""
 
 import unicodedata
 from collections.abc import Iterator
@@ -18,7 +21,9 @@ _COUNTRY_LENGTH: Final = 2
 class Agreement(StrEnum):
     AGREES = "agrees"
     IN_PART = "agrees_in_part"
-    """One states the beginning of what the other states: a postcode that is shown in part, or a ZIP code without its last four digits."""
+    """One states the beginning of what the other states: a postcode that is shown in part, or a ZIP
+    code without its last four digits.
+    """
     DIFFERS = "differs"
     NOT_COMPARABLE = "cannot_be_compared"
 
@@ -53,7 +58,10 @@ def compare_places(delivery: BundleEntry | None, ship_to: ShipTo) -> Iterator[Pl
 
 
 def _cities(carrier: str, merchant: str) -> tuple[Agreement, str]:
-    """Compare cities without case, accents and punctuation. Carriers print a street or a region around the city: between commas."""
+    """Compare cities without case, accents and punctuation.
+
+    Carriers print a street or a region around the city: between commas.
+    """
     if not _scripts(carrier) & _scripts(merchant):
         return Agreement.NOT_COMPARABLE, "they are written in different scripts"
     wanted = _spellings(merchant)
@@ -85,7 +93,9 @@ _COMPARISONS: Final = {"city": _cities, "postal_code": _postcodes, "country": _c
 
 
 def _spellings(name: str) -> set[str]:
-    """Return the ways in which a city's name may be written: `München` also `Muenchen`, `St.` also `Saint`."""
+    """Return the ways in which a city's name may be written: `München` also
+    `Muenchen`, `St.` also `Saint`.
+    """
     umlauts = (
         unicodedata.normalize("NFC", name)
         .casefold()

@@ -1,4 +1,7 @@
-"""Proof of delivery that a carrier pushed: photographs, signatures, links. Read from bodies that the log commits to."""
+"""Proof of delivery that a carrier pushed: photographs, signatures, links.
+
+Read from bodies that the log commits to.
+"""
 
 import base64
 import binascii

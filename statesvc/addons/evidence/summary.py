@@ -53,10 +53,12 @@ Facts = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceSummary:
-    """Summary as text. `merchant`, `case`: the head. `lead`: the answer, in pieces; those with True count most.
+    """Summary as text.
 
-    `steps`: name, time, place, reached. `facts`: the carrier's; `stated`: the merchant's; `agreement`: part, carrier, merchant, result, a
-    line each. `check`: the foot.
+    `merchant`, `case`: the head. `lead`: the answer, in pieces; those with True count most.
+
+    `steps`: name, time, place, reached. `facts`: the carrier's; `stated`: the merchant's;
+    `agreement`: part, carrier, merchant, result, a line each. `check`: the foot.
     """
 
     lead: Sequence[tuple[str, bool]]
@@ -276,7 +278,9 @@ def _facts(
 
 
 def _said(entry: BundleEntry) -> Iterator[tuple[str, str]]:
-    """Yield the carrier's words and code; the code also in English, by its public list and as it was read."""
+    """Yield the carrier's words and code; the code also in English, by its public
+    list and as it was read.
+    """
     if said := carriers_words(entry):
         yield "Its words", f"“{said}”"
     if entry.code:
@@ -344,7 +348,9 @@ def _comparison(each: PlaceComparison) -> tuple[str, str, str, str]:
 def _street(
     events: Sequence[BundleEntry], milestones: Milestones, ship_to: ShipTo
 ) -> tuple[str, str, str, str]:
-    """Return both streets, only shown: spelling alone does not decide whether two streets differ."""
+    """Return both streets, only shown: spelling alone does not decide whether two streets
+    differ.
+    """
     shown = [] if milestones.delivery is None else [milestones.delivery, *events]
     address = first_personal(shown, "delivery_address")
     if address is None:

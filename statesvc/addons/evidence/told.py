@@ -34,7 +34,9 @@ class ToldLine:
 
 
 def told_lines(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> list[ToldLine]:
-    """Return each try, and each notification that was not tried or has not ended, in the order in which they were made."""
+    """Return each try, and each notification that was not tried or has not ended, in the order
+    in which they were made.
+    """
     return sorted(_lines(entries, receivers_of(bundle)), key=lambda line: (line.sort, line.index))
 
 

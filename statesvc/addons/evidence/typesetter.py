@@ -19,7 +19,10 @@ _MEMORY_BYTES_MAX: Final = 4 * 1024**3
 
 
 def typeset(document: bytes) -> bytes:
-    """Return the line and the PDF. `document`: the JSON that `evidence.typ` reads. Raises typst.TypstError."""
+    """Return the line and the PDF. `document`: the JSON that `evidence.typ` reads.
+
+    Raises typst.TypstError.
+    """
     made_at = datetime.fromisoformat(orjson.loads(document)["made_at"])
     compiler = typst.Compiler(
         input=_FOLDER / "evidence.typ",

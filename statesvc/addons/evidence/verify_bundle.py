@@ -26,7 +26,10 @@ class NotEvidenceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class EvidenceFiles:
-    """`document`: the bundle as it was written. `files`: of a zip its files by name; empty for a bundle alone."""
+    """`document`: the bundle as it was written.
+
+    `files`: of a zip its files by name; empty for a bundle alone.
+    """
 
     document: bytes
     digests: Mapping[str, Any]

@@ -2,10 +2,12 @@
 
     python3 verify_evidence.py evidence.zip --key 'log.example+5f1d5c75+AdYz...'
 
-The argument is the zip file, the folder that it was unpacked to, or the JSON file alone. --key is the log's public key, or a file of such
-keys; take it from a source that you trust, not from the evidence. Without it the evidence is only checked against itself.
+The argument is the zip file, the folder that it was unpacked to, or the JSON file alone. --key is
+the log's public key, or a file of such keys; take it from a source that you trust, not from the
+evidence. Without it the evidence is only checked against itself.
 
-Ends with 0: it holds. 1: it does not. 2: wrong use. 3: consistent with itself, but no trusted key was given.
+Ends with 0: it holds. 1: it does not. 2: wrong use. 3: consistent with itself, but no
+trusted key was given.
 """
 
 from __future__ import annotations
@@ -207,7 +209,10 @@ def is_beginning(first: Head, second: Head, path: list[bytes]) -> bool:
 
 
 def all_flaws(bundle: dict[str, Any], keys: Keys, files: dict[str, bytes]) -> list[str]:
-    """Return what does not hold; empty: all of it does. `files`: those that came with it, by name."""
+    """Return what does not hold; empty: all of it does.
+
+    `files`: those that came with it, by name.
+    """
     try:
         return list(flaws(bundle, keys, files))
     except MALFORMED as error:
@@ -258,7 +263,9 @@ def entry_flaws(entry: dict[str, Any], said: dict[str, Any], head: Head) -> Iter
 
 
 def chain_flaws(bundle: dict[str, Any], pairs: list[Pair]) -> Iterator[str]:
-    """Check that no event of the shipment is missing, and that what the document says of it is what they say."""
+    """Check that no event of the shipment is missing, and that what the document says
+    of it is what they say.
+    """
     shipment, previous, version = bundle["shipment"], "00" * 32, 0
     for entry, said in pairs:
         if entry["kind"] == "event":
@@ -297,7 +304,9 @@ def as_of_flaws(bundle: dict[str, Any], head: Head, keys: Keys) -> Iterator[str]
 
 
 def body_flaws(bundle: dict[str, Any], pairs: list[Pair]) -> Iterator[str]:
-    """Check that the carrier's messages and our notifications, word for word, are those that the entries are committed to."""
+    """Check that the carrier's messages and our notifications, word for word, are those that the
+    entries are committed to.
+    """
     committed = {
         said["message_id"]: said["body_commitment"]
         for _, said in pairs
@@ -394,7 +403,10 @@ def main(arguments: list[str]) -> int:
 
 
 class UnreadableError(Exception):
-    """Nothing can be verified. Its text repeats nothing of the file: that may be the PDF, with names in it."""
+    """Nothing can be verified.
+
+    Its text repeats nothing of the file: that may be the PDF, with names in it.
+    """
 
 
 def read_files(path: Path) -> dict[str, bytes]:

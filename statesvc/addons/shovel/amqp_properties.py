@@ -39,7 +39,8 @@ _SHORT_MAX: Final = 2**31
 class _PyAmqpProperties(Basic.Properties):
     """Encodes its header table as py-amqp does."""
 
-    def encode_property(self, name: str, value: Any) -> bytes:  # noqa: ANN401 - as the parent has it
+    # as the parent has it
+    def encode_property(self, name: str, value: Any) -> bytes:  # noqa: ANN401
         return _table(value) if name == "headers" else super().encode_property(name, value)
 
 

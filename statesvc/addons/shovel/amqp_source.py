@@ -145,7 +145,8 @@ class AmqpSource:
             channel = await self._connection.channel(publisher_confirms=False)
             channel.on_consumer_cancel_callbacks.add(self._cancelled)
             for queue, share in prefetch_shares(self._prefetch, counts).items():
-                # a bound for the whole channel is refused by quorum queues, so each consumer has one of its own
+                # a bound for the whole channel is refused by quorum queues, so each
+                # consumer has one of its own
                 await channel.basic_qos(prefetch_count=share)
                 await channel.basic_consume(queue, self._receiver(queue))
         except _FAILED as error:

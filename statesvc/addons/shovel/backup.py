@@ -91,7 +91,10 @@ def check_folder(folder: Path) -> None:
 
 
 def backup_files(folder: Path) -> list[Path]:
-    """Return the files in the order in which they were begun. Raises ShovelError where there are none."""
+    """Return the files in the order in which they were begun.
+
+    Raises ShovelError where there are none.
+    """
     files = sorted(folder.glob(f"*{SUFFIX}"))
     if not files:
         raise ShovelError(f"there is no backup in {folder}")

@@ -27,7 +27,10 @@ _TIMEOUT_SECONDS: Final = 10
 
 
 class BrokerPublisher(Protocol):
-    """Open before use. Calls may raise SourceLostError: whether the broker has the messages is not known then."""
+    """Open before use.
+
+    Calls may raise SourceLostError: whether the broker has the messages is not known then.
+    """
 
     transport: Transport
 
@@ -57,7 +60,9 @@ def make_publisher(url: str) -> BrokerPublisher:
 
 
 class AmqpPublisher:
-    """Publisher to RabbitMQ, by the name of the queue: an exchange that is gone or bound otherwise by now does not matter."""
+    """Publisher to RabbitMQ, by the name of the queue: an exchange that is gone or bound otherwise
+    by now does not matter.
+    """
 
     transport = Transport.AMQP
 
@@ -86,7 +91,11 @@ class AmqpPublisher:
             ) from None
 
     async def publish(self, messages: Sequence[Taken]) -> None:
-        """Publish all at once. A queue deleted meanwhile would have swallowed its messages, so they are looked for afterwards."""
+        """Publish all at once.
+
+        A queue deleted meanwhile would have swallowed its messages, so they are
+        looked for afterwards.
+        """
         now = datetime.now(UTC)
         try:
             await asyncio.gather(*(self._publish(taken, now) for taken in messages))

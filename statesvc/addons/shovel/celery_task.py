@@ -1,7 +1,10 @@
-"""Tasks as Celery writes them: protocol 2 (headers, and a body of arguments) and protocol 1 (all in the body). Pure.
+"""Tasks as Celery writes them: protocol 2 (headers, and a body of arguments) and
+protocol 1 (all in the body).
 
-A message that is neither is plain: its payload is a webhook's body, and it has no name. Times without an offset are in UTC, as Celery
-takes them.
+Pure.
+
+A message that is neither is plain: its payload is a webhook's body, and it has no name. Times
+without an offset are in UTC, as Celery takes them.
 """
 
 import base64
@@ -175,7 +178,8 @@ def _protocol_1(document: Mapping[str, Any], payload: bytes) -> Task:
 
 
 def as_bytes(found: Any) -> bytes | None:  # noqa: ANN401, PLR0911 - any JSON, a line for each form
-    """Convert a value of a task's arguments to a webhook's body: text and bytes as they are, objects and lists as JSON.
+    """Convert a value of a task's arguments to a webhook's body: text and bytes as they are,
+    objects and lists as JSON.
 
     None: it is neither.
     """

@@ -38,7 +38,8 @@ def destination(routing_key: str) -> str:
 
 
 def due_time(queue: str, routing_key: str, *, now: datetime) -> datetime | None:
-    """Return when a message of such a queue is due at the latest that does not say so itself: after this level and those below.
+    """Return when a message of such a queue is due at the latest that does not say so itself: after
+    this level and those below.
 
     None: no such.
     """
@@ -51,7 +52,9 @@ def due_time(queue: str, routing_key: str, *, now: datetime) -> datetime | None:
 
 
 def delayed_address(queue: str, routing_key: str, *, delay: timedelta) -> tuple[str, str]:
-    """Return exchange and routing key that deliver after this delay to where the message of such a queue was to go."""
+    """Return exchange and routing key that deliver after this delay to where the message of
+    such a queue was to go.
+    """
     found = _QUEUE.fullmatch(queue)
     prefix = "" if found is None or found["prefix"] is None else f"{found['prefix']}_"
     seconds = max(0, min(int(delay.total_seconds()), SECONDS_MAX))

@@ -34,7 +34,10 @@ _SQL = queries("statesvc.addons.shovel", "inbox_store")
 
 @dataclass(slots=True)
 class StoredMessages:
-    """The outcome of a batch, or of many; `known` were stored before. `reused_ids`: of the dead letters those with the id of another message."""
+    """The outcome of a batch, or of many; `known` were stored before.
+
+    `reused_ids`: of the dead letters those with the id of another message.
+    """
 
     moved: int = 0
     dead_letters: int = 0
@@ -207,6 +210,8 @@ def _origin(taken: Taken) -> str:
 
 
 def _eta(found: Mapped | Unmapped) -> datetime | None:
-    """Return the ETA; PostgreSQL's own range is wider than Python's, but a receipt ends later than its ETA."""
+    """Return the ETA; PostgreSQL's own range is wider than Python's, but a receipt
+    ends later than its ETA.
+    """
     eta = found.task.eta if isinstance(found, Mapped) else None
     return None if eta is None else min(eta, _ETA_MAX)

@@ -101,7 +101,8 @@ class RedisSource:
         self._wants = wants
         self._unacked_after = 0.0
         self._unacked_passed = 0
-        # in a shared queue: how far from the old end each list was read, and whether anything was wanted since the beginning
+        # in a shared queue: how far from the old end each list was read, and whether anything was
+        # wanted since the beginning
         self._passed = dict.fromkeys(self._lists, 0)
         self._is_fruitless = True
         self._sweep_began = 0.0
@@ -379,7 +380,9 @@ class RedisSource:
         )
 
     async def _queue_of(self, exchange: str, routing_key: str) -> str:
-        """Return the queue by the exchange's bindings; a message that lost its exchange has its queue as routing key."""
+        """Return the queue by the exchange's bindings; a message that lost its exchange has
+        its queue as routing key.
+        """
         if exchange:
             for member in await self._client.execute_command("SMEMBERS", f"{BINDINGS}{exchange}"):
                 bound_by, queue = bound_queue(member)

@@ -1,4 +1,5 @@
-"""`statesvc shovel --from URL --queue Q --mapping FILE --backup DIR`: messages of another broker into the inbox, and back.
+"""`statesvc shovel --from URL --queue Q --mapping FILE --backup DIR`: messages of another broker
+into the inbox, and back.
 
 docs/shovel.md leads through a migration.
 """
@@ -131,7 +132,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Take, explain, count, pause or return, as the options say."""
     try:
-        from statesvc.addons.shovel import shovel_runs  # noqa: PLC0415 - loads the clients of brokers, which are an extra
+        # loads the clients of brokers, which are an extra
+        from statesvc.addons.shovel import shovel_runs  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in _CLIENTS:
             raise CommandError(

@@ -331,7 +331,9 @@ def _fate(found: Unmapped, mapping: TaskMapping) -> str:
 
 
 def read_samples(path: Path) -> Iterator[Taken]:
-    """Yield a file's messages: tasks as JSON lines, values as kombu writes them into Redis, or lines of a backup. Raises ShovelError."""
+    """Yield a file's messages: tasks as JSON lines, values as kombu writes them into Redis, or
+    lines of a backup. Raises ShovelError.
+    """
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:

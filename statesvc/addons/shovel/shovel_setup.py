@@ -34,7 +34,10 @@ _LIMITS: Final = PoolLimits(
 
 
 def read_mapping(options: argparse.Namespace) -> TaskMapping:
-    """Read the mapping. Raises CommandError where there is no such file, ShovelError where it is wrong."""
+    """Read the mapping.
+
+    Raises CommandError where there is no such file, ShovelError where it is wrong.
+    """
     if options.mapping is None:
         raise CommandError("name the mapping: --mapping FILE", exit_code=2)
     try:

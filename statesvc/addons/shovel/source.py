@@ -1,4 +1,6 @@
-"""Interface of a source of messages: batches that stay its own until they are acknowledged; and why a transfer fails."""
+"""Interface of a source of messages: batches that stay its own until they are acknowledged;
+and why a transfer fails.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
@@ -22,7 +24,9 @@ Wants = Callable[[Taken], bool]
 
 
 class Unacknowledged(NamedTuple):
-    """Messages that workers hold and have not acknowledged, above all tasks that wait for their ETA: how many, and the first of them."""
+    """Messages that workers hold and have not acknowledged, above all tasks that wait for their
+    ETA: how many, and the first of them.
+    """
 
     total: int
     messages: Sequence[Taken]
@@ -32,7 +36,10 @@ class Source(Protocol):
     """Open before use. Every call may raise SourceLostError: then close, and open again."""
 
     async def open(self) -> None:
-        """Open the source. Raises ShovelError where it can't be read, SourceLostError where it does not answer."""
+        """Open the source.
+
+        Raises ShovelError where it can't be read, SourceLostError where it does not answer.
+        """
 
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
         """Take up to `limit` available messages; wait this long at most for the first."""

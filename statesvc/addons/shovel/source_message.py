@@ -1,6 +1,7 @@
 """Messages of a broker: as they came, and their parts as Celery and kombu lay them out. Pure.
 
-`Taken` is verbatim, for the backup and the way back. `Envelope` is the same message opened: headers, payload and how it is encoded.
+`Taken` is verbatim, for the backup and the way back. `Envelope` is the same message opened:
+headers, payload and how it is encoded.
 """
 
 import base64
@@ -111,7 +112,9 @@ def _from_redis(value: bytes) -> Envelope:
 
 
 def _from_line(line: bytes) -> Envelope:
-    """Parse a task in Celery's first layout (`task`, `id`, `args`, ...), or `{"body", "id", "headers", "eta", "content_type"}`."""
+    """Parse a task in Celery's first layout (`task`, `id`, `args`, ...), or
+    `{"body", "id", "headers", "eta", "content_type"}`.
+    """
     document = _object(line)
     if "task" in document:
         return Envelope(headers=NO_HEADERS, payload=line)

@@ -14,8 +14,8 @@ body = "body"
 encoding = "base64"             # of a text; "text" if left out
 ```
 The first matching rule counts. Unmatched messages go to the dead letters (`unmapped = "refuse"`
-stops instead, `"leave"` leaves them for their own worker), and an unreadable message, such as a pickle,
-stops the transfer (`unreadable = "dead_letters"` or `"leave"` go on).
+stops instead, `"leave"` leaves them for their own worker), and an unreadable message, such as a
+pickle, stops the transfer (`unreadable = "dead_letters"` or `"leave"` go on).
 """
 
 import base64
@@ -106,7 +106,10 @@ class Mapped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmapped:
-    """Message that goes to the dead letters, whole. `identity`: another than if it mapped, so that it can be brought in once it does."""
+    """Message that goes to the dead letters, whole.
+
+    `identity`: another than if it mapped, so that it can be brought in once it does.
+    """
 
     cause: Cause
     detail: str
@@ -160,7 +163,9 @@ class TaskMapping:
         return "leave" in {self._file.unmapped, self._file.unreadable}
 
     def wants(self, taken: Taken, *, now: datetime) -> bool:
-        """Return whether a message is taken from its source, for the inbox, the dead letters or to stop the transfer."""
+        """Return whether a message is taken from its source, for the inbox, the dead letters
+        or to stop the transfer.
+        """
         found = self.classify(taken, now=now)
         return isinstance(found, Mapped) or not self.leaves(found)
 

@@ -1,7 +1,8 @@
 """The loop of a transfer: take a batch, map it, store it and back it up, acknowledge it.
 
-Whatever ends before the acknowledgement is repeated: the source hands the batch out again, and the inbox knows its messages. While the
-database or the broker is away the loop waits for it; a message that stops the transfer leaves its whole batch at the source.
+Whatever ends before the acknowledgement is repeated: the source hands the batch out again, and the
+inbox knows its messages. While the database or the broker is away the loop waits for it; a message
+that stops the transfer leaves its whole batch at the source.
 """
 
 import asyncio
@@ -36,14 +37,19 @@ _PASSING: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT, Failure.MIS
 
 
 class Pace:
-    """Pace of at most `per_second` messages on the average; None: as fast as it goes. Monotonic seconds are arguments."""
+    """Pace of at most `per_second` messages on the average; None: as fast as it goes.
+
+    Monotonic seconds are arguments.
+    """
 
     def __init__(self, per_second: float | None) -> None:
         self._per_second = per_second
         self._free_at = 0.0
 
     def batch_max(self, limit: int) -> int:
-        """Return a batch size small enough that a slow pace does not come in bursts of more than a second."""
+        """Return a batch size small enough that a slow pace does not come in bursts
+        of more than a second.
+        """
         return limit if self._per_second is None else max(1, min(limit, int(self._per_second)))
 
     def wait_seconds(self, now: float) -> float:
@@ -58,7 +64,10 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferTask:
-    """A transfer with its dependencies. `stopping`: asked before every batch; `notice`: hears in words why it waits."""
+    """A transfer with its dependencies.
+
+    `stopping`: asked before every batch; `notice`: hears in words why it waits.
+    """
 
     source: Source
     mapping: TaskMapping
@@ -78,7 +87,10 @@ class TransferTask:
 
 
 async def transfer(task: TransferTask) -> StoredMessages:
-    """Transfer until it is stopped, or the source is empty. Raises ShovelError; a source that is lost is opened again."""
+    """Transfer until it is stopped, or the source is empty.
+
+    Raises ShovelError; a source that is lost is opened again.
+    """
     lost_at: float | None = None
     while not task.stopping():
         if _is_paused(task):
@@ -120,7 +132,10 @@ def _is_paused(task: TransferTask) -> bool:
 
 
 async def _run(task: TransferTask) -> bool:
-    """Transfer batches; True: the source is empty, or the transfer is stopping. False: it was paused."""
+    """Transfer batches; True: the source is empty, or the transfer is stopping.
+
+    False: it was paused.
+    """
     loop = asyncio.get_running_loop()
     while not task.stopping():
         if _is_paused(task):
@@ -164,7 +179,10 @@ async def _move(task: TransferTask, batch: Sequence[Taken]) -> bool:
 async def _store(
     task: TransferTask, mapped: Sequence[tuple[Taken, Mapped | Unmapped]], now: datetime
 ) -> StoredMessages | None:
-    """Try until the database has it: whether an earlier try had an effect does not matter. None: stopped before."""
+    """Try until the database has it: whether an earlier try had an effect does not matter.
+
+    None: stopped before.
+    """
     is_away = False
     while True:
         try:

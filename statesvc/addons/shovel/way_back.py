@@ -37,7 +37,10 @@ _RETURNABLE: Final = frozenset({"returning", "dead"})
 
 @dataclass(slots=True)
 class Returned:
-    """The outcome of the messages of a backup. `again`: published once more, because an earlier run ended before it knew."""
+    """The outcome of the messages of a backup.
+
+    `again`: published once more, because an earlier run ended before it knew.
+    """
 
     returned: int = 0
     again: int = 0

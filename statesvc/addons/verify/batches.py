@@ -33,7 +33,10 @@ class BatchRange:
 
 @dataclass(slots=True)
 class BatchPositions:
-    """`seen`: the rank of the kind that took each place, 0 for none yet. Times in microseconds since 2000."""
+    """`seen`: the rank of the kind that took each place, 0 for none yet.
+
+    Times in microseconds since 2000.
+    """
 
     recorded_from: int
     recorded_to: int

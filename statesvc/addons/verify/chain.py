@@ -45,7 +45,9 @@ def secret_hash(secret: bytes, name: bytes) -> int:
 
 
 Link: TypeAlias = tuple[str, int, bytes, str]
-"""An event as its chain sees it: shipment id, version, leaf hash, previous hash in hexadecimal as the entry has it."""
+"""An event as its chain sees it: shipment id, version, leaf hash, previous hash in
+hexadecimal as the entry has it.
+"""
 
 
 def link_of(shipment_id: str, version: int, leaf_hash: bytes, previous_hash: str) -> Link:

@@ -20,7 +20,10 @@ COUNTERS: Final = "conflict "
 
 
 class Counted(NamedTuple):
-    """Fields that an entry and its counter have in common. `recorded_at` in microseconds since 2000."""
+    """Fields that an entry and its counter have in common.
+
+    `recorded_at` in microseconds since 2000.
+    """
 
     carrier_id: str
     event_id: str

@@ -206,7 +206,11 @@ def check_batches(
 
 
 def _cursor(connection: Connection[Any]) -> Cursor[Any]:
-    """Open a cursor. Times come as the integers that they are in the server: three of them an event are too many objects to make."""
+    """Open a cursor.
+
+    Times come as the integers that they are in the server: three of them an event are
+    too many objects to make.
+    """
     cursor = connection.cursor(binary=True)
     cursor.adapters.register_loader("timestamptz", Int8BinaryLoader)
     return cursor

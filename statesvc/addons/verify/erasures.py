@@ -1,4 +1,6 @@
-"""Erased shipments against the log's `erase` entries: no key is destroyed without an entry, and none comes back after one."""
+"""Erased shipments against the log's `erase` entries: no key is destroyed without an entry, and
+none comes back after one.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final

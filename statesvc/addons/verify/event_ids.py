@@ -76,7 +76,10 @@ def read_digests(connection: Connection[Any], master: MasterKeys | None) -> Dige
 
 
 class EventIds(NamedTuple):
-    """Values derived from an event's entry. `fault`: which field does not follow from the others, and why."""
+    """Values derived from an event's entry.
+
+    `fault`: which field does not follow from the others, and why.
+    """
 
     carrier_id: str
     event_id: str

@@ -23,7 +23,9 @@ _SQL: Final = queries("statesvc.addons.verify", "forks")
 
 @dataclass(frozen=True, slots=True)
 class LogFork:
-    """One fork, as its entry says: the log went on at `size` entries with this root, and gave up a head of `lost_size` entries."""
+    """One fork, as its entry says: the log went on at `size` entries with this root, and gave up a
+    head of `lost_size` entries.
+    """
 
     epoch: int
     index: int

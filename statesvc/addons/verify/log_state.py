@@ -1,4 +1,6 @@
-"""The log at one point in time: how far it was signed, what still waited, the heads of all chains, and how to cut the work."""
+"""The log at one point in time: how far it was signed, what still waited, the heads of all chains,
+and how to cut the work.
+"""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -159,7 +161,9 @@ def _announced(connection: Connection[Any]) -> dict[str, int]:
 
 
 def _cuts(connection: Connection[Any], range_entries: int) -> tuple[list[int], int]:
-    """Return the cuts, from below all ids on, so that an entry with an id of its own is found too."""
+    """Return the cuts, from below all ids on, so that an entry with an id of its own is found
+    too.
+    """
     cuts, total, since = [_LOWEST], 0, 0
     last = 0
     with connection.cursor("batches", binary=True) as cursor:

@@ -98,7 +98,9 @@ def _committed(canonical: bytes) -> str | None:
 
 
 def renamed_streams(connection: Connection[Any]) -> Iterator[LogFault]:
-    """Yield shipments that another number, carrier or discriminator was written to: their id is made of these three."""
+    """Yield shipments that another number, carrier or discriminator was written to: their id
+    is made of these three.
+    """
     for (shipment_id,) in connection.execute(SQL["renamed_streams"], {"most": FAULTS_MAX}):
         yield LogFault(
             "stream",

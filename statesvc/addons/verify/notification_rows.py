@@ -195,7 +195,9 @@ def reworded(connection: Connection[Any]) -> Iterator[LogFault]:
 def _entries(
     connection: Connection[Any], part: str, archived: ArchivedMonths
 ) -> Iterator[tuple[str, bytes, int, bool]]:
-    """Yield fan-outs and ends of the shipments of a part, each once, and whether it is in the archive alone."""
+    """Yield fan-outs and ends of the shipments of a part, each once, and whether it
+    is in the archive alone.
+    """
     seen: set[bytes] = set()
     for kind, stored, recorded_at in connection.execute(
         SQL["entries"], bounds_of(part), binary=True
@@ -218,7 +220,9 @@ def _entries(
 
 
 def _opened(canonical: bytes, *, archived: bool) -> Iterator[tuple[Notified, Words | None]]:
-    """Yield the notifications of a fan-out; with the words of those that it made and that have a row."""
+    """Yield the notifications of a fan-out; with the words of those that it made and that have a
+    row.
+    """
     try:
         document: FanoutDocument = entry_documents.fanout(canonical)
         event = bytes.fromhex(document.event)

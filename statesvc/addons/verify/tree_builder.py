@@ -1,7 +1,9 @@
-"""The tree from left to right: what was found in the ranges is joined, and each signed root is held against it.
+"""The tree from left to right: what was found in the ranges is joined, and each signed
+root is held against it.
 
-Keys are believed in turn: those that the verification began with, and any other once a head that a believed key has signed covers its
-announcement in the log. Heads that a believed head covers (`covered`) may be signed by older keys: their entries are the same.
+Keys are believed in turn: those that the verification began with, and any other once a head that a
+believed key has signed covers its announcement in the log. Heads that a believed head covers
+(`covered`) may be signed by older keys: their entries are the same.
 """
 
 from collections.abc import Iterable, Mapping

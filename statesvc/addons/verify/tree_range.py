@@ -1,6 +1,8 @@
-"""One range of the tree: batches stand one after the other, retained nodes are what the leaves give, heads are signed and of their pass.
+"""One range of the tree: batches stand one after the other, retained nodes are what the leaves
+give, heads are signed and of their pass.
 
-Ranges are checked on their own, by any process in any order; `TreeBuilder` then joins what they found, from left to right.
+Ranges are checked on their own, by any process in any order; `TreeBuilder` then joins what they
+found, from left to right.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +33,8 @@ RANGE_LEAVES: Final = BLOCK * BLOCK
 class SizedRoot:
     """A root to be held against the tree: a checkpoint's, or of a head that was stored elsewhere.
 
-    `rest`: the roots of the perfect subtrees between the last whole block and `size`. `signed_by`: verifier keys as text.
+    `rest`: the roots of the perfect subtrees between the last whole block and `size`. `signed_by`:
+    verifier keys as text.
     """
 
     size: int
@@ -56,7 +59,9 @@ class TreeRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadRules:
-    """Rules that heads are checked against: the keys that there are, the name of the log, its forks, and roots known from elsewhere."""
+    """Rules that heads are checked against: the keys that there are, the name of the log, its
+    forks, and roots known from elsewhere.
+    """
 
     keys: Sequence[VerifierKey]
     origin: str
@@ -66,7 +71,9 @@ class HeadRules:
 
 @dataclass(frozen=True, slots=True)
 class RetainedHead:
-    """A head that was stored elsewhere, opened already; or the root that a fork says, signed by nobody but the heads above it."""
+    """A head that was stored elsewhere, opened already; or the root that a fork says, signed by
+    nobody but the heads above it.
+    """
 
     size: int
     root: bytes
@@ -75,7 +82,9 @@ class RetainedHead:
 
 
 def check_tree(connection: Connection[Any], *, begin: int, end: int, rules: HeadRules) -> TreeRange:
-    """Check the leaves from `begin` (a multiple of `RANGE_LEAVES`) up to but not including `end`."""
+    """Check the leaves from `begin` (a multiple of `RANGE_LEAVES`) up to but not including
+    `end`.
+    """
     grown = TreeRange(begin)
     bounds = {"begin": begin, "end": end}
     heads = connection.execute(SQL["heads"], bounds, binary=True).fetchall()
@@ -122,7 +131,10 @@ def stray_subtree(connection: Connection[Any]) -> Iterator[LogFault]:
 def _leaves(
     connection: Connection[Any], rows: Sequence[Any], begin: int, end: int, faults: list[LogFault]
 ) -> list[bytes]:
-    """Return the leaf hashes in their order. Where some are missing the rest cannot be in its place."""
+    """Return the leaf hashes in their order.
+
+    Where some are missing the rest cannot be in its place.
+    """
     joined: list[bytes] = []
     expected: int | None = None
     for first_index, batch_id, *_, entries, _, batch_entries, leaf_hashes in rows:
@@ -148,7 +160,8 @@ def _leaves(
             faults.append(
                 LogFault("sealed_batch", row, "recorded_from" if exists[0] else "batch_id", why)
             )
-            leaf_hashes = bytes(HASH_BYTES * entries)  # noqa: PLW2901 - so that the rest keeps its place
+            # so that the rest keeps its place
+            leaf_hashes = bytes(HASH_BYTES * entries)  # noqa: PLW2901
         elif batch_entries != entries:
             faults.append(
                 LogFault("sealed_batch", row, "entries", f"the batch has {batch_entries}")

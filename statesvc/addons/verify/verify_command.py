@@ -203,7 +203,9 @@ def _show_slices(done: int, pieces: int, events: int) -> None:
 
 
 def _trusted_keys(options: argparse.Namespace, settings: Settings) -> tuple[list[VerifierKey], str]:
-    """Return the keys of `--key`, else the pinned ones unless a head is given to trust, and where they are from."""
+    """Return the keys of `--key`, else the pinned ones unless a head is given to trust,
+    and where they are from.
+    """
     file = settings.log_keys_file
     if options.key or options.checkpoint is not None or file is None:
         return options.key, "--key"

@@ -1,7 +1,8 @@
-"""The whole verification: a snapshot, the ranges on several processes, their findings joined in order, the state saved.
+"""The whole verification: a snapshot, the ranges on several processes, their findings joined in
+order, the state saved.
 
-What was done is saved to a file now and then, so that a long run can go on where it was stopped. The file is trusted as the machine is that
-runs the verification: keep it as safe as the checkpoint.
+What was done is saved to a file now and then, so that a long run can go on where it was stopped.
+The file is trusted as the machine is that runs the verification: keep it as safe as the checkpoint.
 """
 
 import os
@@ -58,8 +59,9 @@ class VerificationRequest:
     """A request for verification. `note`: a head that was stored elsewhere.
 
     `keys`: those that the caller trusts; `keys_name`: their source.
-    No key is believed because the database has it: anyone who can write the log's entries can write its keys. Without keys those are
-    trusted that signed the note, and with neither the log is found consistent with itself at most.
+    No key is believed because the database has it: anyone who can write the log's entries can write
+    its keys. Without keys those are trusted that signed the note, and with neither the log is found
+    consistent with itself at most.
     """
 
     access: LogAccess

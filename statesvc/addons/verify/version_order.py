@@ -29,9 +29,11 @@ _PARTS_MAX: Final = 256
 
 
 def positions_of(events: Iterable[tuple[int, EventIds]], first_index: int) -> bytes:
-    """Return the records of events, each with its ordinal from an index on and in that order, without those not of their shipment.
+    """Return the records of events, each with its ordinal from an index on and in that order,
+    without those not of their shipment.
 
-    Of versions that follow one another only the first and the last count: no other version belongs between them.
+    Of versions that follow one another only the first and the last count: no other
+    version belongs between them.
     """
     places = bytearray()
     shipment_id, version, place, is_written = "", 0, 0, True

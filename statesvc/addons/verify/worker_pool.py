@@ -1,4 +1,6 @@
-"""The ranges on several processes, each with a connection of its own; their findings come back in order."""
+"""The ranges on several processes, each with a connection of its own; their
+findings come back in order.
+"""
 
 import gc
 import os
@@ -147,7 +149,8 @@ def _begin(access: LogAccess) -> None:
 
 def _begin_child(access: LogAccess, password_command: str | None) -> None:
     choose_password_command(password_command)
-    # rows and documents make no cycles, and searching for some among that many is a tenth of the work
+    # rows and documents make no cycles, and searching for some among that many is a tenth of the
+    # work
     gc.disable()
     _begin(access)
     lower_priority(_this_process().connection)

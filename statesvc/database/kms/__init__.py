@@ -1,1 +1,3 @@
-"""A key management service that holds the master key: it wraps one root key of ours, and unwraps it when a process starts."""
+"""A key management service that holds the master key: it wraps one root key of ours, and unwraps it
+when a process starts.
+"""

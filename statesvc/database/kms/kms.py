@@ -16,7 +16,10 @@ class KmsError(RuntimeError):
 
 
 class Kms(Protocol):
-    """Wraps and unwraps small secrets under a key that never leaves it. `name` names that key, without host or credentials."""
+    """Wraps and unwraps small secrets under a key that never leaves it.
+
+    `name` names that key, without host or credentials.
+    """
 
     @property
     def name(self) -> str:
@@ -34,7 +37,9 @@ class Kms(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """Credentials for a service: a token, or a file that holds one and may be replaced at any time."""
+    """Credentials for a service: a token, or a file that holds one and may be replaced at any
+    time.
+    """
 
     token: SecretStr | None = None
     token_file: Path | None = None

@@ -23,7 +23,9 @@ async def connect_direct(
 
 
 def reconnect_delays(jitter: random.Random) -> Iterator[float]:
-    """Yield seconds to wait before each next try: doubling up to 5, each between a half and the whole of it."""
+    """Yield seconds to wait before each next try: doubling up to 5, each between a
+    half and the whole of it.
+    """
     ceiling = _FIRST_DELAY_SECONDS
     while True:
         yield ceiling * (0.5 + jitter.random() / 2)

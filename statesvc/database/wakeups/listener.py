@@ -106,7 +106,9 @@ class Listener:
         return self._events[channel]
 
     def paused(self, channel: str) -> AbstractContextManager[None]:
-        """Hold wake-ups of this machine back: for a consumer that is not to begin before, however often it is asked."""
+        """Hold wake-ups of this machine back: for a consumer that is not to begin before,
+        however often it is asked.
+        """
         return (
             nullcontext() if self._local_listener is None else self._local_listener.paused(channel)
         )

@@ -33,7 +33,8 @@ class LocalWaker:
         """
         reached = False
         with suppress(OSError):
-            for name in sorted(os.listdir(self._folder)):  # noqa: PTH208 - a few names, at each wake-up
+            # a few names, at each wake-up
+            for name in sorted(os.listdir(self._folder)):  # noqa: PTH208
                 if name.startswith(f"{channel}."):
                     reached = self._send(self._folder / name) or reached
                     if reached and channel in ONE_IS_ENOUGH:
@@ -58,7 +59,10 @@ class LocalWaker:
 
 
 class LocalListener:
-    """Receives, in the running loop, until it is closed. `heard` is called with the channel and the sender."""
+    """Receives, in the running loop, until it is closed.
+
+    `heard` is called with the channel and the sender.
+    """
 
     def __init__(
         self, folder: Path, channels: Iterable[str], heard: Callable[[str, str], None]

@@ -91,7 +91,10 @@ class Waker:
         self._dirty.set()
 
     async def stop(self) -> None:
-        """Send the wake-ups still requested if that takes less than a second, then close. Safe to call twice, and before `start`."""
+        """Send the wake-ups still requested if that takes less than a second, then close.
+
+        Safe to call twice, and before `start`.
+        """
         task, self._task = self._task, None
         if task is not None:
             await cancel_fully(task)
@@ -145,7 +148,8 @@ class Waker:
             elif self._connection is not None:
                 await send_wakeups(self._connection, wanted)
         except BaseException:
-            # to be sent again: with nothing of the sender, for what was heard here may be known to nobody else
+            # to be sent again: with nothing of the sender, for what was heard here may
+            # be known to nobody else
             self._wanted = dict.fromkeys([*wanted, *self._wanted], "")
             self._dirty.set()
             self._urgent.set()

@@ -27,7 +27,8 @@ async def prepare_to_send(connection: AsyncConnection[Any]) -> None:
 async def send_wakeups(connection: AsyncConnection[Any], wakeups: Mapping[str, str]) -> None:
     """Send wake-ups. `wakeups`: a payload by channel.
 
-    Where the server's NOTIFY queue is full they are dropped: listeners look by themselves every half minute.
+    Where the server's NOTIFY queue is full they are dropped: listeners look by
+    themselves every half minute.
     """
     try:
         await connection.execute(

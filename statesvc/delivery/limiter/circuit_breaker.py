@@ -4,9 +4,10 @@
 closed --(it is down)--> open --(1 s, half as long again each time, up to 15 min)--> half-open --(the probe was taken)--> closed
                           ^------------------------------------ it failed ---------------+
 ```
-Down: ten attempts in a row failed, over a second at least; or of the last hundred within five minutes (ten at least) seven in ten did.
-Both count attempts, so a busy receiver's good past does not hide that it is down now. While the breaker is open no attempt is counted:
-notifications keep their tries for when the receiver is back.
+Down: ten attempts in a row failed, over a second at least; or of the last hundred within five
+minutes (ten at least) seven in ten did. Both count attempts, so a busy receiver's good past does
+not hide that it is down now. While the breaker is open no attempt is counted: notifications keep
+their tries for when the receiver is back.
 """
 
 from collections import deque

@@ -30,7 +30,9 @@ SPREAD_SHARE_MIN: Final = 0.1
 SPREAD_SECONDS_MIN: Final = 0.005
 """A smaller increase is noise, however even the latency was before."""
 SPREAD_SHARE_MAX: Final = 0.5
-"""Slower by more than this is not usual, however irregular it was: over a window's many answers chance averages out."""
+"""Slower by more than this is not usual, however irregular it was: over a window's many
+answers chance averages out.
+"""
 WEIGHT: Final = 0.4
 OUTLIER_FACTOR: Final = 2.0
 """A measure counts at most as this many times the mean: a pause of the receiver is an outlier."""
@@ -97,7 +99,9 @@ class Concurrency:
         self._maximum = float(max(1, min(maximum, MAXIMUM)))
         self._limit = min(float(INITIAL), self._maximum)
         self._measuring: float | None = math.inf
-        """While a crowd is half as large: the latency that gave reason to doubt, infinite for a routine measure."""
+        """While a crowd is half as large: the latency that gave reason to doubt, infinite
+        for a routine measure.
+        """
         self._usual: _Usual | None = None
         self._since_measure = 0
         self._crowd = _Crowd(0, math.inf)
@@ -114,7 +118,9 @@ class Concurrency:
 
     @property
     def mean_latency_seconds(self) -> float | None:
-        """Mean latency of answers that took the notification, while few are under way; None before the first."""
+        """Mean latency of answers that took the notification, while few are under way;
+        None before the first.
+        """
         return None if self._usual is None else self._usual.seconds
 
     def started(self, in_flight: int, *, now: float) -> Mark:

@@ -27,7 +27,9 @@ FORGOTTEN_AFTER_SECONDS: Final = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """Bounds of a claim: `free` in all, of them `retries`; of a subscription that is not named, `fresh`."""
+    """Bounds of a claim: `free` in all, of them `retries`; of a subscription that
+    is not named, `fresh`.
+    """
 
     free: int
     retries: int
@@ -36,7 +38,9 @@ class Offer:
 
 
 class Permits:
-    """`total` in flight or unsettled at most, of which a quarter (at least one) for one subscription."""
+    """`total` in flight or unsettled at most, of which a quarter (at least one) for one
+    subscription.
+    """
 
     def __init__(self, total: int) -> None:
         if total < 1:
@@ -74,7 +78,9 @@ class Permits:
         )
 
     def take(self, subscription_id: UUID, now: float, *, is_retry: bool) -> Permit | None:
-        """Take a permit for one that was claimed; None: it may not be sent after all, give it back."""
+        """Take a permit for one that was claimed; None: it may not be sent after all, give it
+        back.
+        """
         limiter = self._limiters.get(subscription_id)
         if limiter is None:
             limiter = self._limiters[subscription_id] = SubscriptionLimiter(self.share)
@@ -95,12 +101,16 @@ class Permits:
         self._limiters[subscription_id].settled(end)
 
     def is_limited(self, subscription_id: UUID) -> bool:
-        """Return whether what it is sent now may have waited for the receiver: for a permit, its breaker, or a pause that it asked for."""
+        """Return whether what it is sent now may have waited for the receiver: for a permit, its
+        breaker, or a pause that it asked for.
+        """
         limiter = self._limiters.get(subscription_id)
         return limiter is not None and limiter.is_limited
 
     def wants_more(self, subscription_id: UUID) -> bool:
-        """Return whether the last claim may have left something that may be sent now that an attempt has ended."""
+        """Return whether the last claim may have left something that may be sent now
+        that an attempt has ended.
+        """
         limiter = self._limiters.get(subscription_id)
         return self._wants_more or (
             limiter is not None and (limiter.wants_more or limiter.withheld_retries)

@@ -1,7 +1,8 @@
 """Bounds failing retries: a fifth of the first attempts, plus ten a second.
 
-A receiver that starts to fail would otherwise get every notification several times, just when it can take least. A retry that succeeds is
-refunded: once the receiver is well again, its backlog goes out as fast as it can take it.
+A receiver that starts to fail would otherwise get every notification several times, just when it
+can take least. A retry that succeeds is refunded: once the receiver is well again, its backlog goes
+out as fast as it can take it.
 """
 
 from typing import Final

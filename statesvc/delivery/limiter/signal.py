@@ -49,7 +49,9 @@ def signal_of(outcome: AttemptOutcome, status_code: int | None) -> Signal:
 
 
 def pause_asked_for(status_code: int | None, retry_after_seconds: float | None) -> float | None:
-    """Return the seconds for which the receiver wants no call at all: only these answers speak for the receiver, not for one request."""
+    """Return the seconds for which the receiver wants no call at all: only these answers speak for
+    the receiver, not for one request.
+    """
     if retry_after_seconds is None or status_code not in _MAY_ASK_TO_WAIT:
         return None
     return min(max(retry_after_seconds, RETRY_AFTER_SECONDS_MIN), RETRY_AFTER_SECONDS_MAX)

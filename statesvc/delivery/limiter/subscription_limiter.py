@@ -14,7 +14,8 @@ RETRY_SHARE: Final = 0.4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """Bounds of a claim: `free` notifications, at most `retries` of them tried before, none before `not_before`.
+    """Bounds of a claim: `free` notifications, at most `retries` of them tried before,
+    none before `not_before`.
 
     `in_flight`: how many there are already; the fewer, the sooner it is its turn.
     """
@@ -37,7 +38,10 @@ class Permit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnd:
-    """End of an attempt. `asks_to_wait`: the receiver wants no call for a while, so none begins until that is settled."""
+    """End of an attempt.
+
+    `asks_to_wait`: the receiver wants no call for a while, so none begins until that is settled.
+    """
 
     signal: Signal
     at: float
@@ -202,7 +206,9 @@ class SubscriptionLimiter:
 
     @property
     def _takes_turns(self) -> bool:
-        """True if first attempts and retries take turns, because the limit is too small to be shared."""
+        """True if first attempts and retries take turns, because the limit is too small to be
+        shared.
+        """
         return not int(self.concurrency.limit * RETRY_SHARE)
 
     def _retry_share(self) -> int:

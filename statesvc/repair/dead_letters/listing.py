@@ -67,7 +67,9 @@ class DeadLetterAttempt(ClosedModel):
 
 
 class RelatedDeadLetter(ClosedModel):
-    """Another dead letter of the same message or notification: it was replayed, and buried again."""
+    """Another dead letter of the same message or notification: it was replayed, and buried
+    again.
+    """
 
     dead_letter_id: int
     created_at: AwareDatetime

@@ -1,8 +1,9 @@
 """The replay of dead letters, cut into calls. Safe to kill, and to run again.
 
-The statement that puts a dead letter back also resolves it, so a run that dies leaves dead letters that are replayed and some that are
-open, and the next run goes on with those. The log names the run before its first dead letter moves, and each of them names the run. A call
-has a budget and ends when that is spent; the position that it answers is where the next call goes on with the same run.
+The statement that puts a dead letter back also resolves it, so a run that dies leaves dead letters
+that are replayed and some that are open, and the next run goes on with those. The log names the run
+before its first dead letter moves, and each of them names the run. A call has a budget and ends
+when that is spent; the position that it answers is where the next call goes on with the same run.
 """
 
 import asyncio

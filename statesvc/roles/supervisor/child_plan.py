@@ -44,7 +44,10 @@ CHILDREN: Final[tuple[tuple[Role, ...], ...]] = (
     ("worker",),
     ("notifier", "sealer"),
 )
-"""The roles of each process. A worker is alone, for a message may end it; notifier and sealer wait most of the time."""
+"""The roles of each process.
+
+A worker is alone, for a message may end it; notifier and sealer wait most of the time.
+"""
 PREPARATION: Final = len(CHILDREN)
 """Index of the program that prepares the database, among `forked_programs`."""
 NICENESS: Final = MappingProxyType({API: 5})
@@ -72,7 +75,9 @@ class ServicePlan:
     """Seconds between two questions of the supervisor whether a child lives."""
 
     def control(self, role: str) -> Path:
-        """Return the socket at which the supervisor asks a role for its metrics, and whether it lives."""
+        """Return the socket at which the supervisor asks a role for its metrics, and whether it
+        lives.
+        """
         return self.socket.with_name(f"{role}.control")
 
     @property
@@ -101,7 +106,10 @@ def _is_loopback_address(text: str) -> bool:
 
 
 def environment_of(plan: ServicePlan, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of every child. The demo lets unsigned webhooks in on the loopback only, and overrides no setting."""
+    """Return the environment of every child.
+
+    The demo lets unsigned webhooks in on the loopback only, and overrides no setting.
+    """
     environment = {
         **inherited,
         "STATESVC_DATA_DIR": str(plan.settings.database.data_dir.absolute()),
@@ -190,7 +198,9 @@ def programs(
 
 
 def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of the demo: the sample subscriber calls the API with the first key."""
+    """Return the environment of the demo: the sample subscriber calls the API with the first
+    key.
+    """
     return {**environment, "STATESVC_DEMO_KEY": environment["STATESVC_BOOTSTRAP_KEY"]}
 
 
@@ -233,7 +243,9 @@ def _probe(name: str) -> socket.socket:
 def choose_ports(
     host: str, first: int, names: Iterable[str], *, reserved: Collection[int] = ()
 ) -> dict[str, int]:
-    """Choose ports: the first name gets `first`, each other the next number, or any free port where that is taken or `reserved`."""
+    """Choose ports: the first name gets `first`, each other the next number, or any free port where
+    that is taken or `reserved`.
+    """
     chosen: dict[str, int] = {}
     for offset, name in enumerate(names):
         wanted = first + offset if first else 0
@@ -303,7 +315,9 @@ async def _migrate(dsns: Dsns, auditor_role: str, *, has_owner: bool) -> None:
 
 
 async def require_retention(connection: AsyncConnection[Any], settings: Settings) -> None:
-    """Refuse to start without the job that deletes archived bodies, or takes months out of the log, when their time has come."""
+    """Refuse to start without the job that deletes archived bodies, or takes months out of the log,
+    when their time has come.
+    """
     if is_on("archive"):
         return
     if (archived := await count_archived(connection)).days:

@@ -24,7 +24,10 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildProgram:
-    """Program to start. `restart`: start it again when it ends; `watch`: asks whether it answers."""
+    """Program to start.
+
+    `restart`: start it again when it ends; `watch`: asks whether it answers.
+    """
 
     name: str
     start: Start

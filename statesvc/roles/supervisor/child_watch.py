@@ -22,7 +22,9 @@ KILL_ASKS: Final = 10
 START_ASKS_A_TURN: Final = 8
 """More questions before the first answer: a child may freeze right after its start."""
 START_ASKS: Final = 60 * START_ASKS_A_TURN
-"""Unanswered in a row until it is to be killed before its first answer: it loads, on a machine that may be busy."""
+"""Unanswered in a row until it is to be killed before its first answer: it loads, on a
+machine that may be busy.
+"""
 
 log = structlog.get_logger()
 

@@ -1,14 +1,17 @@
-"""The process that roles are forked from: itself forked from the supervisor, once that has loaded everything and before it does anything.
+"""The process that roles are forked from: itself forked from the supervisor, once that has loaded
+everything and before it does anything.
 
-The supervisor is not the one, for it runs a loop and threads, which a role must not inherit. This one does nothing else, and so what it
-shares with the supervisor and the roles stays shared, and a role that starts again months later is as the first.
+The supervisor is not the one, for it runs a loop and threads, which a role must not inherit. This
+one does nothing else, and so what it shares with the supervisor and the roles stays shared, and a
+role that starts again months later is as the first.
 
 ```
 supervisor --the number of a program, two pipes--> fork server --fork--> role
    |  <--------- its process number, then its exit code ---------+        |
    +----------- standard input of the role, which ends with the supervisor
 ```
-Where it dies, the supervisor sees the pipes of all roles end without an exit code, and forks another for the next that starts.
+Where it dies, the supervisor sees the pipes of all roles end without an exit code, and forks
+another for the next that starts.
 """
 
 import asyncio
@@ -39,7 +42,9 @@ _TRIES: Final = 2
 _NO_PROCESS: Final = -1
 _NUMBER: Final = struct.Struct("i")
 _HELD_BACK: Final = frozenset({signal.SIGTERM, signal.SIGINT})
-"""It ends with the supervisor, not by these; its children are asked to stop by them, and take them once they are on their own."""
+"""It ends with the supervisor, not by these; its children are asked to stop by them, and take them
+once they are on their own.
+"""
 
 
 log = structlog.get_logger()
@@ -96,7 +101,10 @@ class ForkServer:
             raise ForkFailedError from error
 
     async def _ask(self, number: int) -> "ForkedChild | None":
-        """Ask for a child; None: the fork server has died, or is about to. Raises ForkFailedError."""
+        """Ask for a child; None: the fork server has died, or is about to.
+
+        Raises ForkFailedError.
+        """
         ours_in, lifeline = os.pipe()
         report, theirs_out = os.pipe()
         pid = None
@@ -132,10 +140,14 @@ class ForkedChild:
         self._has_ended = False
 
     async def wait(self) -> int:
-        """Return its exit code, once it has ended; negative: the signal that ended it. Once only."""
+        """Return its exit code, once it has ended; negative: the signal that ended it.
+
+        Once only.
+        """
         exit_code = await _read_number(self._report)
         if exit_code is None:
-            # the child may live, and nobody would see how it ends: it must not run next to its successor
+            # the child may live, and nobody would see how it ends: it must not run next to its
+            # successor
             self.signal(signal.SIGKILL)
             exit_code = FORK_SERVER_DIED
         self._has_ended = True
@@ -164,8 +176,12 @@ async def _read_number(pipe: int) -> int | None:
 
 
 def _serve(control: socket.socket, programs: Sequence[ForkedProgram]) -> int:
-    """Serve until the supervisor is gone. The terminal is not its own: its end (SIGHUP) must not hide from the supervisor how roles end."""
-    # all else is the supervisor's: with its end of a role's input open here, the role would not notice the supervisor's death
+    """Serve until the supervisor is gone.
+
+    The terminal is not its own: its end (SIGHUP) must not hide from the supervisor how roles end.
+    """
+    # all else is the supervisor's: with its end of a role's input open here, the role would not
+    # notice the supervisor's death
     os.closerange(_STANDARD_END, control.fileno())
     os.closerange(control.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
     os.setsid()

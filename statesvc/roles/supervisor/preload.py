@@ -22,7 +22,8 @@ def preload() -> None:
         tuple(named_parts(seam))
     _use_once()
     gc.collect()
-    # it holds on to names: each that a role has to put in place of another would be written to as well
+    # it holds on to names: each that a role has to put in place of another would be written to as
+    # well
     sys._clear_type_cache()  # noqa: SLF001 - Python has no other name for it
     gc.freeze()
 

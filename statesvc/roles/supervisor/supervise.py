@@ -58,7 +58,8 @@ log = structlog.get_logger()
 
 
 async def up(plan: ServicePlan, fork_server: ForkServer) -> int:
-    """Run until it is asked to stop; return 0 when all ended in order, 1 when a second signal cut it short.
+    """Run until it is asked to stop; return 0 when all ended in order, 1 when a
+    second signal cut it short.
 
     `fork_server` forks `forked_programs(plan)`.
     """

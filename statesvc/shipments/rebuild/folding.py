@@ -50,13 +50,16 @@ _children: list[RebuildProcess] = []
 def begin(dsn: str, staging: Staging | None, password_command: str | None) -> None:
     """Prepare a child, once, before its first slice. `staging`: the events that are archived."""
     choose_password_command(password_command)
-    # a slice makes hundreds of thousands of objects and no cycle: searching for some is a fifth of the work
+    # a slice makes hundreds of thousands of objects and no cycle: searching for some
+    # is a fifth of the work
     gc.disable()
     _children.append(RebuildProcess(dsn, staging))
 
 
 def fill_slice(piece: Slice) -> int:
-    """Add the rebuilt rows of the slice to the spare table; return how many events they are made of."""
+    """Add the rebuilt rows of the slice to the spare table; return how many events they are made
+    of.
+    """
     (child,) = _children
     return child.runner.run(_fill(child, piece))
 
@@ -68,7 +71,10 @@ def compare_slice(piece: Slice) -> tuple[int, list[Drift]]:
 
 
 async def connect(dsn: str) -> Connection:
-    """Open a connection of the rebuild, in autocommit. To compare, a role that only reads is enough."""
+    """Open a connection of the rebuild, in autocommit.
+
+    To compare, a role that only reads is enough.
+    """
     connection = await open_connection(
         dsn, application_name="statesvc rebuild", writes=names_several_hosts(dsn)
     )
@@ -77,7 +83,9 @@ async def connect(dsn: str) -> Connection:
 
 
 async def add_rows(connection: Connection, histories: Iterable[tuple[UUID, bytes]]) -> None:
-    """Fold the histories (shipment by shipment, oldest event first) and add their rows to the spare table."""
+    """Fold the histories (shipment by shipment, oldest event first) and add their
+    rows to the spare table.
+    """
     rules = await read_rules(connection)
     rows = list(rebuilt_rows(histories, rules))
     if rows:

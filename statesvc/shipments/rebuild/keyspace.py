@@ -1,4 +1,6 @@
-"""The shipments in slices of their key space: ids are hashes, so equal slices hold about equally many. Pure."""
+"""The shipments in slices of their key space: ids are hashes, so equal slices hold
+about equally many. Pure.
+"""
 
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,4 +1,6 @@
-"""The rebuild of the shipment projection: prepare > fill in slices > catch up > swap; and the comparison, the rollback and the end."""
+"""The rebuild of the shipment projection: prepare > fill in slices > catch up > swap; and the
+comparison, the rollback and the end.
+"""
 
 import asyncio
 import random
@@ -33,7 +35,9 @@ _FEW: Final = 200
 """Shipments that may be left to fold under the lock of the swap: some milliseconds."""
 _PASSES_MAX: Final = 50
 _TRIES: Final = 60
-"""No lock is asked for longer than a second, since traffic queues behind it; then it is asked for again."""
+"""No lock is asked for longer than a second, since traffic queues behind it; then
+it is asked for again.
+"""
 Connection = AsyncConnection[Any]
 Progress = Callable[[int, int, int], None]
 """`(slices done, slices, events)`."""
@@ -172,7 +176,8 @@ class BusyError(RuntimeError):
 
 async def prepare(connection: Connection) -> None:
     """Note changes from here on, and empty the spare table."""
-    # in this order: a change whose note the emptying takes away has committed before the first slice is read
+    # in this order: a change whose note the emptying takes away has committed before
+    # the first slice is read
     await _patiently(lambda: connection.execute(_SQL["watch"]))
 
     async def empty() -> None:
@@ -193,7 +198,10 @@ async def catch_up(connection: Connection, archive: History) -> None:
 async def swap(
     connection: Connection, archive: History, *, actor: str, verb: str, events: int
 ) -> None:
-    """Bring the spare table up to date and put it in the live one's place, in one transaction. Raises BusyError."""
+    """Bring the spare table up to date and put it in the live one's place, in one transaction.
+
+    Raises BusyError.
+    """
 
     async def swapped() -> None:
         async with connection.transaction():
@@ -228,7 +236,10 @@ async def forget(connection: Connection) -> None:
 
 
 async def _take(connection: Connection, archive: History) -> int:
-    """Fold some of the noted shipments again; return how many they were. Notes and rows change together."""
+    """Fold some of the noted shipments again; return how many they were.
+
+    Notes and rows change together.
+    """
     async with connection.transaction():
         asked = await send(
             connection,
@@ -258,7 +269,8 @@ async def _patiently(action: Callable[[], Awaitable[T]]) -> T:
         except psycopg.Error as error:
             if failure(error) is not Failure.TRANSIENT:
                 raise
-        await asyncio.sleep(random.uniform(0.3, 1.0))  # noqa: S311 - so as not to meet the same traffic again
+        # so as not to meet the same traffic again
+        await asyncio.sleep(random.uniform(0.3, 1.0))  # noqa: S311
     raise BusyError(
         "the tables are too busy: no lock within a minute; a long transaction is in the way (pg_stat_activity shows it)"
     )

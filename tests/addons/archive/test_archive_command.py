@@ -1,4 +1,6 @@
-"""The command, in processes of its own: killed at any moment, it loses nothing and the next one goes on."""
+"""The command, in processes of its own: killed at any moment, it loses nothing and the next one
+goes on.
+"""
 
 import asyncio
 import base64

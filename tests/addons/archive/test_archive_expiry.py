@@ -1,4 +1,6 @@
-"""Archived days expire, except what a legal hold keeps; an expiry that was cut short is finished."""
+"""Archived days expire, except what a legal hold keeps; an expiry that was cut short is
+finished.
+"""
 
 from typing import Any
 

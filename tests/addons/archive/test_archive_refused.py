@@ -1,4 +1,6 @@
-"""A place that is not the archive which the ledger names: nothing is archived, nothing is dropped, and it is said."""
+"""A place that is not the archive which the ledger names: nothing is archived, nothing is
+dropped, and it is said.
+"""
 
 import shutil
 from collections.abc import Callable
@@ -197,7 +199,8 @@ async def test_a_marker_that_is_missing_alone_is_written_again(archivist: Archiv
 async def test_an_older_database_beside_a_newer_archive_waits_for_the_fork(
     archivist: Archivist,
 ) -> None:
-    # what the restore lost may be in files of the archive alone: they are not written anew before the log has another epoch
+    # what the restore lost may be in files of the archive alone: they are not written anew before
+    # the log has another epoch
     _, due = await two_days(archivist)
     await archivist.shop.connection.execute(
         "INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('a backup was restored', now())"

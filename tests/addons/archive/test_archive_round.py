@@ -1,4 +1,6 @@
-"""Days are written, verified and dropped; whatever is killed on the way, nothing is lost and the next round goes on."""
+"""Days are written, verified and dropped; whatever is killed on the way, nothing is lost and
+the next round goes on.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""The archiver as a part of the worker: one leads, it stops between two batches, it goes on after a failure."""
+"""The archiver as a part of the worker: one leads, it stops between two batches, it
+goes on after a failure.
+"""
 
 import asyncio
 from dataclasses import replace
@@ -67,7 +69,8 @@ async def test_told_to_stop_it_ends_between_two_batches_and_leaves_the_day_for_t
             part.stop()
         await rest()
 
-    slowly = replace(part._archiving, pause=stopping, batches=DayBatchLimits(bodies_max=2))  # noqa: SLF001 - as above
+    # as above
+    slowly = replace(part._archiving, pause=stopping, batches=DayBatchLimits(bodies_max=2))  # noqa: SLF001
     monkeypatch.setattr(part, "_archiving", slowly)
     async with asyncio.timeout(10):
         await part.run()
@@ -85,7 +88,8 @@ async def test_a_database_that_is_away_ends_nothing(
     part = archiver(archivist, "postgresql://nobody@127.0.0.1:1/none")
     running = asyncio.create_task(part.run())
     async with asyncio.timeout(10):
-        while not counted(archivist, "statesvc_archive_failures_total"):  # noqa: ASYNC110 - a metric tells nobody
+        # a metric tells nobody
+        while not counted(archivist, "statesvc_archive_failures_total"):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         part.stop()
         await running

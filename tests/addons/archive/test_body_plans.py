@@ -1,4 +1,6 @@
-"""No step of the archiver reads more than its day, and the hot tables are set up for what they go through."""
+"""No step of the archiver reads more than its day, and the hot tables are set up
+for what they go through.
+"""
 
 import json
 import re

@@ -1,4 +1,6 @@
-"""NATS JetStream, the real server: stored and confirmed, deduplicated by the stream, refused with a reason, encrypted or not at all."""
+"""NATS JetStream, the real server: stored and confirmed, deduplicated by the stream, refused with a
+reason, encrypted or not at all.
+"""
 
 import asyncio
 import ssl

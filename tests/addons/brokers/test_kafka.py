@@ -1,4 +1,6 @@
-"""Kafka, against a stand-in that speaks its protocol: what is published, and to which addresses anything is."""
+"""Kafka, against a stand-in that speaks its protocol: what is published, and to which
+addresses anything is.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable

@@ -1,4 +1,6 @@
-"""One connection for each target: opened once for all who wait, given up when it is dumb, opened again after a pause, closed when idle."""
+"""One connection for each target: opened once for all who wait, given up when it is dumb, opened
+again after a pause, closed when idle.
+"""
 
 import asyncio
 import random

@@ -83,7 +83,8 @@ async def test_nats_killed_twice_under_load(world: World, tmp_path: Path, until:
 @pytest.mark.soak
 async def test_rabbitmq_killed_under_load(world: World, tmp_path: Path, until: Until) -> None:
     async with running_rabbitmq(tmp_path) as server:
-        # classic: a quorum queue that was made just before the kill was seen to stay without a leader (3.10); the soak kills an older one
+        # classic: a quorum queue that was made just before the kill was seen to stay without a
+        # leader (3.10); the soak kills an older one
         await server.declare("shipments", "q")
         await world.subscribe(
             url=f"amqp://127.0.0.1:{server.port}/%2F/shipments",
@@ -129,7 +130,9 @@ async def _story(world: World, server: Server, until: Until, *, kills: int) -> N
 
 
 async def _drained(world: World) -> None:
-    """Drain: what failed waits for its next try, so the clock goes on, but only while nothing is under way, whose lease it would end."""
+    """Drain: what failed waits for its next try, so the clock goes on, but only while nothing is
+    under way, whose lease it would end.
+    """
     deadline = time.monotonic() + DRAINED_SECONDS_MAX
     before: list[Any] = []
     while outbox := await world.outbox():

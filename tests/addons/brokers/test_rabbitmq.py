@@ -1,4 +1,6 @@
-"""RabbitMQ, the real server: confirmed by the queue, unroutable is a failure, refused with a reason."""
+"""RabbitMQ, the real server: confirmed by the queue, unroutable is a failure,
+refused with a reason.
+"""
 
 import asyncio
 import re

@@ -1,4 +1,6 @@
-"""Actions of an operator on the console, in a real browser: a pile replayed, a body read, a code taught, a receiver paused."""
+"""Actions of an operator on the console, in a real browser: a pile replayed, a body read, a code
+taught, a receiver paused.
+"""
 
 import pytest
 from playwright.async_api import Page, expect
@@ -153,7 +155,9 @@ async def _says(page: Page, sentence: str) -> None:
 
 
 async def _with_keys(page: Page, *links: str, button: str, is_drastic: bool = False) -> None:
-    """Follow the links and act without a mouse: once its dry run shows, the button has the focus, unless it is a drastic one."""
+    """Follow the links and act without a mouse: once its dry run shows, the button has the focus,
+    unless it is a drastic one.
+    """
     for link in links:
         if not await page.get_by_role("link", name=link, exact=True).is_visible():
             await page.get_by_text("Menu ·").click()

@@ -1,4 +1,6 @@
-"""Awaited numbers on the console: those that were never heard of, and those that are still in time."""
+"""Awaited numbers on the console: those that were never heard of, and those that are still in
+time.
+"""
 
 from tests.addons.expectations.test_awaited import never_heard, put
 from tests.world.console import Tab

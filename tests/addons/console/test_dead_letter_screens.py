@@ -1,4 +1,6 @@
-"""Dead letters on the console: groups, one next to its masked body, plan, replay in parts, discard."""
+"""Dead letters on the console: groups, one next to its masked body, plan, replay in parts,
+discard.
+"""
 
 import orjson
 

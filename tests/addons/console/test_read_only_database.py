@@ -1,4 +1,6 @@
-"""While the database takes no writes the overview is there, says so first, and lets people in to see it."""
+"""While the database takes no writes the overview is there, says so first, and lets people in to
+see it.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,6 @@
-"""Expectations and promises on the console: shown, previewed, stated with a why; counted, listed, taken along as a file."""
+"""Expectations and promises on the console: shown, previewed, stated with a why; counted, listed,
+taken along as a file.
+"""
 
 from dataclasses import replace
 from datetime import date, timedelta
@@ -17,7 +19,9 @@ PROMISES = "/console/promises?since=2026-01-01"
 
 
 async def _say(tab: Tab, number: str, service: str | None, *, days: int | None) -> None:
-    """Build a parcel promised for the second of March, delivered so many days after it; None: under way."""
+    """Build a parcel promised for the second of March, delivered so many days after it; None: under
+    way.
+    """
     log = Story(tab.api.connection, tab.api.keyring)
     await log.say(
         scan(

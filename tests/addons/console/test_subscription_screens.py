@@ -1,4 +1,6 @@
-"""Subscriptions on the console: listed by state, one with its limiter and attempts, and what operators do with it."""
+"""Subscriptions on the console: listed by state, one with its limiter and attempts, and
+what operators do with it.
+"""
 
 import re
 from functools import partial

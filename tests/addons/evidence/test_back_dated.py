@@ -75,7 +75,9 @@ async def test_what_is_in_order_is_not_named_and_a_name_that_does_not_fit_is_a_f
 
 
 async def test_entries_of_a_bundle_show_it_of_each_other(database: Any) -> None:
-    """Whatever the bundle says of itself: an attempt that is dated back by an hour stands behind the event that it is about."""
+    """Whatever the bundle says of itself: an attempt that is dated back by an hour stands behind
+    the event that it is about.
+    """
     async with story(database) as log:
         clock = Clock(database.owner_dsn)
         await log.parcel(NUMBER, steps=1)

@@ -1,4 +1,6 @@
-"""A bundle verifies with the log's public key alone, by two verifiers; altered anywhere, by neither."""
+"""A bundle verifies with the log's public key alone, by two verifiers; altered anywhere, by
+neither.
+"""
 
 import copy
 import json

@@ -1,4 +1,6 @@
-"""Evidence for a case: what was known on a day, what the merchant states, whether the places agree, and only then `Shipped`."""
+"""Evidence for a case: what was known on a day, what the merchant states, whether the places agree,
+and only then `Shipped`.
+"""
 
 import copy
 import hashlib
@@ -108,7 +110,9 @@ async def test_as_of_a_day_it_has_what_was_sealed_by_then_and_the_head_that_was_
 
 
 def _resealed(changed: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
-    """Seal again, as the holder of the log's key could: the seal fits, only the proofs can show it."""
+    """Seal again, as the holder of the log's key could: the seal fits, only the proofs can show
+    it.
+    """
     from events.merkle.checkpoint import NoteSigner  # noqa: PLC0415 - the forger's tools
     from statesvc.addons.evidence import bundle as module  # noqa: PLC0415
 

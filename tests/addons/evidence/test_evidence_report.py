@@ -1,4 +1,6 @@
-"""The report on real payloads, as people read it: both clocks, who signed, what was sent, and nothing that a carrier wrote as markup."""
+"""The report on real payloads, as people read it: both clocks, who signed, what was sent, and
+nothing that a carrier wrote as markup.
+"""
 
 import json
 from dataclasses import replace

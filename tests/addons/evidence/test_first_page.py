@@ -1,4 +1,6 @@
-"""The first page answers a clerk: which scan contradicts, what was taken back, which parcel of the number, by which clock, who was told."""
+"""The first page answers a clerk: which scan contradicts, what was taken back, which parcel of the
+number, by which clock, who was told.
+"""
 
 import json
 from typing import Any

@@ -1,4 +1,6 @@
-"""The PDF: any script, never more than 18 pages, and nothing that a carrier wrote as more than text."""
+"""The PDF: any script, never more than 18 pages, and nothing that a carrier wrote as more than
+text.
+"""
 
 import base64
 import csv

@@ -1,4 +1,6 @@
-"""A bundle holds what subscribers were sent, word for word, bound by each attempt; not for every reader, and not after an erasure."""
+"""A bundle holds what subscribers were sent, word for word, bound by each attempt; not for every
+reader, and not after an erasure.
+"""
 
 import copy
 import json

@@ -1,4 +1,6 @@
-"""A number that a shipper awaits: registered, shown, found, given up, and not kept from whoever was erased."""
+"""A number that a shipper awaits: registered, shown, found, given up, and not kept
+from whoever was erased.
+"""
 
 from datetime import datetime, timedelta
 from typing import Any

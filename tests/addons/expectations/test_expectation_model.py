@@ -1,8 +1,8 @@
 """Observations against a model, on a real database whose clock stands still unless it is moved.
 
-Scans come in time, late or not at all, are retracted and read otherwise; estimates change; rules change. Whatever comes, each expectation
-is observed once for its cause, flags are those whose cause holds, and a rebuild says the same. Broken variants show that the machine sees
-it.
+Scans come in time, late or not at all, are retracted and read otherwise; estimates change; rules
+change. Whatever comes, each expectation is observed once for its cause, flags are those whose cause
+holds, and a rebuild says the same. Broken variants show that the machine sees it.
 """
 
 import asyncio
@@ -75,7 +75,8 @@ EXAMPLES = settings(
     deadline=None,
     database=None,
     derandomize=True,
-    # no shrinking: the database keeps what an example wrote, and minutes of it hide the first failure
+    # no shrinking: the database keeps what an example wrote, and minutes of it hide the first
+    # failure
     phases=(Phase.generate,),
     suppress_health_check=list(HealthCheck),
 )
@@ -105,7 +106,10 @@ class Parcel:
     observed: dict[tuple[str, str], datetime] = field(default_factory=dict)
 
     def causes(self) -> Iterator[tuple[str, str, datetime]]:
-        """Yield kind, cause, and from when the hours count. The life cycle is taken from the fold; the rest is said in another way."""
+        """Yield kind, cause, and from when the hours count.
+
+        The life cycle is taken from the fold; the rest is said in another way.
+        """
         state = fold(self.facts)
         status = state.status.value
         scans = [
@@ -251,7 +255,8 @@ class Watched(RuleBasedStateMachine):
                 kind=Kind.CORRECTION,
                 corrects=corrected,
             )
-            # what is corrected once is not chosen again: the latest of several holds, which the fold's own tests are about
+            # what is corrected once is not chosen again: the latest of several holds, which the
+            # fold's own tests are about
             parcel.said = [
                 replace(each, kind=Kind.UNMAPPED) if each.native_id == corrected else each
                 for each in parcel.said
@@ -292,7 +297,9 @@ class Watched(RuleBasedStateMachine):
         ),
     )
     def state(self, rules: dict[str, Any], scope: tuple[str, str] = ("ups", "")) -> None:
-        """State other rules of all carriers, of one, or of one of its services; shipments that wait follow before anything else happens."""
+        """State other rules of all carriers, of one, or of one of its services; shipments that wait
+        follow before anything else happens.
+        """
         carrier_id, service = scope
         self.stated[carrier_id, service.lower()] = {
             **{f"stalled.{status}": hours for status, hours in rules.get("stalled", {}).items()},
@@ -380,7 +387,9 @@ def by_chance(machine: type[Watched]) -> None:
 
 
 def a_short_story(machine: type[Watched]) -> None:
-    """Play a story: a promise passes and a parcel stalls, moves on, and stalls again, by the rules of its service."""
+    """Play a story: a promise passes and a parcel stalls, moves on, and stalls again, by
+    the rules of its service.
+    """
     parcels = machine()
     parcels.start()
     parcels.state({"stalled": {"in_transit": 110}}, ("ups", SERVICES[0]))

@@ -1,4 +1,6 @@
-"""Rules of what is expected, over the API: shown with what they inherit, previewed, stated, in effect; and what is refused."""
+"""Rules of what is expected, over the API: shown with what they inherit, previewed, stated, in
+effect; and what is refused.
+"""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,6 @@
-"""Awaited numbers of which nothing is ever heard, on a real database: observed once, as an entry and a notification."""
+"""Awaited numbers of which nothing is ever heard, on a real database: observed once, as an
+entry and a notification.
+"""
 
 import json
 from dataclasses import replace

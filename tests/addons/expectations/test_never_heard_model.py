@@ -1,7 +1,8 @@
 """Awaited numbers against a model, on a real database whose clock stands still unless it is moved.
 
-Numbers are awaited, given up, heard of by their carrier or by an aggregator, erased; their carrier is held. Whatever comes, the model says
-which are raised, of which deadline and when, what each number answers now, and what it answered at any instant before. Broken variants show
+Numbers are awaited, given up, heard of by their carrier or by an aggregator, erased; their
+carrier is held. Whatever comes, the model says which are raised, of which deadline and when,
+what each number answers now, and what it answered at any instant before. Broken variants show
 that the machine sees it.
 """
 
@@ -50,7 +51,8 @@ EXAMPLES = settings(
     deadline=None,
     database=None,
     derandomize=True,
-    # no shrinking: the database keeps what an example wrote, and minutes of it hide the first failure
+    # no shrinking: the database keeps what an example wrote, and minutes of it hide the first
+    # failure
     phases=(Phase.generate,),
     suppress_health_check=list(HealthCheck),
 )
@@ -285,7 +287,9 @@ def by_chance(machine: type[Awaited]) -> None:
 
 
 def a_short_story(machine: type[Awaited]) -> None:
-    """Play a story: of three numbers one is heard of, one is not and is given up later, and two are awaited again."""
+    """Play a story: of three numbers one is heard of, one is not and is given up later, and
+    two are awaited again.
+    """
     numbers = machine()
     numbers.start()
     for place in range(3):

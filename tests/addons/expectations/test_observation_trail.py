@@ -1,4 +1,6 @@
-"""Observations where people read them: history, audit with its notifications, evidence; as of a day, after an erasure."""
+"""Observations where people read them: history, audit with its notifications, evidence; as of a
+day, after an erasure.
+"""
 
 import json
 from datetime import datetime

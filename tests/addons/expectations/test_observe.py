@@ -1,4 +1,6 @@
-"""Deadlines that pass on a real database: observed once, as an entry, a flag and a notification; cancelled by what arrives."""
+"""Deadlines that pass on a real database: observed once, as an entry, a flag and a notification;
+cancelled by what arrives.
+"""
 
 import asyncio
 import json

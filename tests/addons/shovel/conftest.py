@@ -36,7 +36,9 @@ async def redis_server(
 
 @pytest.fixture
 def client(redis_server: Redis) -> Any:
-    """Open a client of a Redis that holds nothing but what kombu declared, which it remembers for the life of this process."""
+    """Open a client of a Redis that holds nothing but what kombu declared, which it remembers for
+    the life of this process.
+    """
     with redis.Redis(port=redis_server.port) as found:
         for key in [key for key in found.scan_iter("*") if not key.startswith(b"_kombu")]:
             found.delete(key)

@@ -1,4 +1,6 @@
-"""Tasks of a real Celery on a real RabbitMQ come into the inbox: each once, at its ETA, acknowledged when they are safe."""
+"""Tasks of a real Celery on a real RabbitMQ come into the inbox: each once, at its ETA,
+acknowledged when they are safe.
+"""
 
 import asyncio
 import pickle
@@ -96,7 +98,8 @@ async def test_a_transfer_that_is_repeated_has_no_effect(rabbitmq: RabbitMq, wor
     assert "1 into the inbox, 0 to the dead letters, 1 were there already" in await world.shovel(
         rabbitmq.address, "--queue", queue
     )
-    # as after a crash between the commit and the acknowledgement, days later: a carrier's retry is forgotten by then
+    # as after a crash between the commit and the acknowledgement, days later: a carrier's
+    # retry is forgotten by then
     await world.database.clock.advance(60 * 86400)
     await publish(rabbitmq, queue, task)
     assert "0 into the inbox, 0 to the dead letters, 1 were there already" in await world.shovel(

@@ -1,4 +1,6 @@
-"""Tasks of a real Celery on a real Redis: lists by priority, what killed workers held, and what a killed shovel held."""
+"""Tasks of a real Celery on a real Redis: lists by priority, what killed workers held, and
+what a killed shovel held.
+"""
 
 import asyncio
 import json
@@ -38,7 +40,10 @@ async def produce(redis_server: Redis, count: int) -> dict[str, datetime | None]
 def hold(
     client: Any, *, since: float, exchange: str = "shop-direct", routing_key: str = "fast"
 ) -> str:
-    """Hold a message as a worker does that takes the oldest: into `unacked`, until it acknowledges. Return its tag."""
+    """Hold a message as a worker does that takes the oldest: into `unacked`, until it acknowledges.
+
+    Return its tag.
+    """
     value = json.loads(client.rpop("fast"))
     tag = value["properties"]["delivery_tag"]
     client.hset("unacked", tag, json.dumps([value, exchange, routing_key]))

@@ -1,4 +1,6 @@
-"""One queue on Redis with three kinds of tasks, one of which is ours: the others stay, in their places, for the worker that runs them."""
+"""One queue on Redis with three kinds of tasks, one of which is ours: the others stay, in their
+places, for the worker that runs them.
+"""
 
 import asyncio
 import json
@@ -25,7 +27,10 @@ BATCHES = 400
 
 
 async def produce(redis_server: Redis, count: int) -> tuple[set[str], list[str]]:
-    """Produce tasks of ours and of theirs, by turns: ours, mail, stock. Return their ids, theirs in order."""
+    """Produce tasks of ours and of theirs, by turns: ours, mail, stock.
+
+    Return their ids, theirs in order.
+    """
     app = make_app(redis_server.address)
 
     def publish() -> list[str]:
@@ -71,7 +76,8 @@ async def test_a_shovel_that_is_killed_again_and_again_takes_each_of_ours_once_a
     more = (*QUEUE, "--batch", "15")
     for part in range(1, 4):
         process = await moving.start(*more, mapping=SHARED)
-        while process.returncode is None and await count_inbox(moving.dsn) < len(ours) * part // 5:  # noqa: ASYNC110 - another process's
+        # another process's
+        while process.returncode is None and await count_inbox(moving.dsn) < len(ours) * part // 5:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         process.kill()
         await process.wait()

@@ -1,4 +1,7 @@
-"""A transfer that is killed again and again: each message once. Next to old workers: each is handled by one side."""
+"""A transfer that is killed again and again: each message once.
+
+Next to old workers: each is handled by one side.
+"""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Layouts that the shovel reads, as values: Celery's layouts, the mapping, delays, the pace. No broker."""
+"""Layouts that the shovel reads, as values: Celery's layouts, the mapping, delays, the pace.
+
+No broker.
+"""
 
 import base64
 import bz2

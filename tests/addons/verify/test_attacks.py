@@ -1,4 +1,6 @@
-"""No change of the log goes unnoticed by whoever holds an earlier checkpoint, and the place is named."""
+"""No change of the log goes unnoticed by whoever holds an earlier checkpoint, and the place is
+named.
+"""
 
 import hashlib
 import random

@@ -1,4 +1,6 @@
-"""The auditor's role: verifies the whole log, reads no key, writes nothing; doctor says when it has more than that."""
+"""The auditor's role: verifies the whole log, reads no key, writes nothing; doctor says when
+it has more than that.
+"""
 
 import asyncio
 from typing import Any

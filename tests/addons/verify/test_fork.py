@@ -1,4 +1,6 @@
-"""A fork of the log: what a restore lost is given up in an entry, and the log goes on in the next epoch."""
+"""A fork of the log: what a restore lost is given up in an entry, and the log goes on in the next
+epoch.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -41,7 +43,9 @@ def publication(tmp_path: Path) -> Publication:
 
 
 async def back_to(database: Database, size: int) -> None:
-    """Restore a backup that ended with the log's first `size` entries: each is a batch of its own here."""
+    """Restore a backup that ended with the log's first `size` entries: each is a
+    batch of its own here.
+    """
     async with without_triggers(database.superuser_dsn) as attacker:
         lost = "(SELECT batch_id FROM statesvc.sealed_batch WHERE first_index >= %s)"
         await attacker.execute(
@@ -76,7 +80,9 @@ async def verified(database: Database, **request: Any) -> VerificationReport:
 
 @asynccontextmanager
 async def restored(database: Database, publication: Publication) -> AsyncIterator[Story]:
-    """Restore a log of three published entries, of which the backup has two; one more was written since."""
+    """Restore a log of three published entries, of which the backup has two; one
+    more was written since.
+    """
     async with story(database, publication) as log:
         await acts(log, "a", "b", "c")
         await back_to(database, 2)
@@ -337,7 +343,8 @@ async def test_a_key_that_was_retired_after_the_backup_signs_the_fork_and_no_mor
             old.verifier: True,
             done.new_key: False,
         }
-        # who knows only the old key believes the new one by its announcement, which the fork's head covers
+        # who knows only the old key believes the new one by its announcement, which
+        # the fork's head covers
         assert (await verified(database, keys=[old.verifier])).sound
 
 

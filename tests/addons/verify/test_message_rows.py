@@ -1,4 +1,6 @@
-"""Rows outside the log that its entries bind: verdicts and bodies of messages, numbers of shipments, counters of conflicts."""
+"""Rows outside the log that its entries bind: verdicts and bodies of messages, numbers of
+shipments, counters of conflicts.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Notifications are what the log says: made, worded, waiting and ended, whatever became of them; and what is done to them is named."""
+"""Notifications are what the log says: made, worded, waiting and ended, whatever became of them;
+and what is done to them is named.
+"""
 
 from datetime import UTC, datetime
 from typing import Any

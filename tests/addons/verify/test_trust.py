@@ -7,7 +7,8 @@ from tests.world.database import Database
 
 
 async def test_a_log_signed_again_by_a_forged_key_is_never_sound(database: Database) -> None:
-    # a superuser puts a key of theirs into the table and signs every head with it, whatever the entries say by then
+    # a superuser puts a key of theirs into the table and signs every head with it, whatever
+    # the entries say by then
     async with sealed_story(database) as log:
         (genuine,) = [key.verifier for key in await read_keys(log.connection)]
         heads = await log.rows(

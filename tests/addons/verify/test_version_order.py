@@ -43,7 +43,8 @@ async def test_a_version_whose_batch_was_left_behind_is_named_and_is_no_change(
 async def test_a_later_version_under_a_lower_batch_id_is_named(
     database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # as somebody writes who appends past the head's lock: the batch ids then descend with the versions, and are sealed in their order
+    # as somebody writes who appends past the head's lock: the batch ids then descend with the
+    # versions, and are sealed in their order
     async with story(database) as log:
         await log.say(scan("1ZTURNED", 0, None))
         for next_id, place in ((3, 1), (2, 2)):

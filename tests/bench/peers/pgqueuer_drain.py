@@ -1,4 +1,7 @@
-"""PgQueuer doing the same work: `pgqueuer_drain URL psycopg|asyncpg`. One process, batches of 64, jobs side by side."""
+"""PgQueuer doing the same work: `pgqueuer_drain URL psycopg|asyncpg`.
+
+One process, batches of 64, jobs side by side.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,7 @@
-"""Procrastinate doing the same work: `procrastinate_drain URL`. One process, eight jobs at a time, done jobs deleted."""
+"""Procrastinate doing the same work: `procrastinate_drain URL`.
+
+One process, eight jobs at a time, done jobs deleted.
+"""
 
 import asyncio
 import logging

@@ -1,6 +1,8 @@
-"""The work of one message as a job of another queue: normalize, append, project, tell, in one transaction of its own.
+"""The work of one message as a job of another queue: normalize, append, project, tell, in one
+transaction of its own.
 
-It is our own code on one message. What ends the job is the peer's own; our settle is left out, in the peer's favour.
+It is our own code on one message. What ends the job is the peer's own; our settle is left
+out, in the peer's favour.
 """
 
 from typing import Any, LiteralString

@@ -1,4 +1,7 @@
-"""The clock of a peer: from when it may start until the database shows nothing open. Prints seconds as JSON."""
+"""The clock of a peer: from when it may start until the database shows nothing open.
+
+Prints seconds as JSON.
+"""
 
 import asyncio
 import json

@@ -1,6 +1,8 @@
-"""The stacks that a team would write by hand: their tables, what they read of an alert, what they send, and their two processes.
+"""The stacks that a team would write by hand: their tables, what they read of an alert, what they
+send, and their two processes.
 
-They have no audit chain, no sealing, no limiter and no retries of a notification. As ours, they notify of changes of status alone.
+They have no audit chain, no sealing, no limiter and no retries of a notification. As ours, they
+notify of changes of status alone.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 """A plainer stack written by hand, on asyncpg: `written_on_asyncpg web|worker URL PORT HOOK`.
 
-An inbox table with SKIP LOCKED, LISTEN, one transaction a message, an outbox row until its POST is over. No queue retries a message.
+An inbox table with SKIP LOCKED, LISTEN, one transaction a message, an outbox row until its POST is
+over. No queue retries a message.
 """
 
 import asyncio
@@ -56,7 +57,9 @@ class Worker:
 
 
 async def apply(connection: Any, body: dict[str, Any]) -> str | None:
-    """Apply in the caller's transaction, and return what the subscriber is sent; None: nothing changed."""
+    """Apply in the caller's transaction, and return what the subscriber is sent;
+    None: nothing changed.
+    """
     scan = scan_of(body)
     taken = await connection.execute(
         "INSERT INTO processed VALUES ($1) ON CONFLICT DO NOTHING", f"ups:{scan.event_id}"

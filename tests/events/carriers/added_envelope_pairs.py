@@ -1,4 +1,6 @@
-"""Pairs of envelopes with the same scans, of InPost, DHL's other networks and the carriers that came with them."""
+"""Pairs of envelopes with the same scans, of InPost, DHL's other networks and the
+carriers that came with them.
+"""
 
 import json
 from typing import Any, Final

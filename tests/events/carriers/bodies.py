@@ -279,7 +279,9 @@ class Small:
     shows: str
     body: bytes
     scans: list[tuple[str | None, str | None, str, str]]
-    """(number, code, status or kind, instant) of each; a scan that prints no time happened when the message was received."""
+    """(number, code, status or kind, instant) of each; a scan that prints no time happened when
+    the message was received.
+    """
     rejected: list[str] | None = None
     """Pointers of the members that are no events, where the body is about them."""
 

@@ -1,8 +1,9 @@
 """Readings of fixtures, as plain values that a test can quote.
 
-`fixtures/<carrier>/` holds bodies, `expected/<carrier>.json` what they say: `shows` names the rules that a fixture is there for, `events`
-and `rejections` are everything that the normalizer reads. `python -m tests.events.carriers.golden --write` adds new fixtures to it, for
-you to compare with the carrier's documentation; it never changes an expectation.
+`fixtures/<carrier>/` holds bodies, `expected/<carrier>.json` what they say: `shows` names the rules
+that a fixture is there for, `events` and `rejections` are everything that the normalizer reads.
+`python -m tests.events.carriers.golden --write` adds new fixtures to it, for you to compare with
+the carrier's documentation; it never changes an expectation.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""The containers of a body, each renamed, wrapped, emptied, doubled, or left out: what a carrier does to its format one day.
+"""The containers of a body, each renamed, wrapped, emptied, doubled, or left out: what a carrier
+does to its format one day.
 
 A container is an object or a list in JSON, an element that holds elements (or attributes) in XML.
 """
@@ -17,7 +18,9 @@ Path = tuple[str | int, ...]
 
 
 def changed_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield each change by name with the body that has it; none of a body that is neither JSON nor XML."""
+    """Yield each change by name with the body that has it; none of a body that is neither JSON nor
+    XML.
+    """
     if is_xml(body):
         yield from _changed_xml(body)
         return
@@ -31,7 +34,9 @@ def changed_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def bodies_with_a_bare_element(body: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield each list of objects by name, with the body in which it has one more: the first, without any container."""
+    """Yield each list of objects by name, with the body in which it has one more: the first,
+    without any container.
+    """
     try:
         value = json.loads(body)
     except ValueError:

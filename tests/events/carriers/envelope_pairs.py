@@ -1,4 +1,5 @@
-"""Pairs of envelopes with the same scans, in the shape that the carrier documents: another format, language, offset or version.
+"""Pairs of envelopes with the same scans, in the shape that the carrier documents: another format,
+language, offset or version.
 
 A pair is (carrier, name, one body, the other body). Both say the same scans in the same order.
 """

@@ -1,7 +1,9 @@
-"""The event ids of the repository's own fixtures, as they landed: `golden_ids.json` next to this module.
+"""The event ids of the repository's own fixtures, as they landed: `golden_ids.json` next to this
+module.
 
-An id that changes without becoming an alias has the carrier's whole history appended again, so none ever does once it has landed. `python -m
-tests.events.carriers.golden --write` adds those of new fixtures; it never changes a landed one.
+An id that changes without becoming an alias has the carrier's whole history appended again, so none
+ever does once it has landed. `python -m tests.events.carriers.golden --write` adds those of new
+fixtures; it never changes a landed one.
 """
 
 import hmac
@@ -29,11 +31,15 @@ RELEASED: Final = Path(__file__).parent / "golden_ids_0_1_0.json"
 """The file as the first release had it."""
 
 Ids = dict[str, dict[str, Any]]
-"""By carrier and name of the fixture: the ids in the order of its readings, or the cause why it is refused."""
+"""By carrier and name of the fixture: the ids in the order of its readings, or the
+cause why it is refused.
+"""
 
 
 def current(carrier_id: str) -> dict[str, Any]:
-    """Return the ids that this code gives the fixtures of one carrier, under a digest key of the tests' own."""
+    """Return the ids that this code gives the fixtures of one carrier, under a digest
+    key of the tests' own.
+    """
     return {
         name: found if isinstance(found, str) else [event.event_id for event in found]
         for name, found in events(carrier_id).items()
@@ -84,7 +90,9 @@ def golden() -> Ids:
 
 
 def landed() -> Ids:
-    """Return the ids of the last landed commit, as far as git knows one; the committed ones without git."""
+    """Return the ids of the last landed commit, as far as git knows one; the
+    committed ones without git.
+    """
     commit = base()
     if commit is None:
         return golden()
@@ -119,7 +127,9 @@ def changes(carrier_id: str, before: dict[str, Any], now: dict[str, Any]) -> lis
 
 
 def write() -> int:
-    """Write the ids as they are now, where no landed one changed; else return 1 and print which did."""
+    """Write the ids as they are now, where no landed one changed; else return 1 and print which
+    did.
+    """
     now = {carrier_id: current(carrier_id) for carrier_id in sorted(CARRIERS)}
     changed = [
         line

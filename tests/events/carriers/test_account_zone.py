@@ -1,4 +1,6 @@
-"""The zone of an account: times of which nothing but a default says the zone are in it, others stay, and no id changes."""
+"""The zone of an account: times of which nothing but a default says the zone are in it, others
+stay, and no id changes.
+"""
 
 import json
 from datetime import datetime

@@ -1,4 +1,6 @@
-"""Rules for every carrier: its fixtures say what is expected, nothing else is taken for a scan, and junk is no defect of ours."""
+"""Rules for every carrier: its fixtures say what is expected, nothing else is taken for a scan, and
+junk is no defect of ours.
+"""
 
 import contextlib
 import json

@@ -1,4 +1,6 @@
-"""Every registered carrier against the corpus of real payloads, which lies outside the repository."""
+"""Every registered carrier against the corpus of real payloads, which lies outside the
+repository.
+"""
 
 import importlib
 import json
@@ -51,7 +53,10 @@ def expectations() -> Iterator[Any]:
 
 
 def one_per_number(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield an event of several shipments for each. An absent part of a code is printed as `None` by some expectations."""
+    """Yield an event of several shipments for each.
+
+    An absent part of a code is printed as `None` by some expectations.
+    """
     code = event["raw_code"] and event["raw_code"].removesuffix("/None")
     for number in (event["tracking_number"], *event.get("also_numbers", ())):
         yield event | {"tracking_number": number, "raw_code": code}
@@ -83,7 +88,8 @@ def digits(printed: str) -> str:
 def times_as_printed(expected: str) -> set[str]:
     """Return both times of `20240423 091519 local; 20240423 131519 GMT`.
 
-    A `local-05:00` names the offset that the other half implies; what stands after `off` is an offset in a field of its own.
+    A `local-05:00` names the offset that the other half implies; what stands after `off` is an
+    offset in a field of its own.
 
     """
     parts = (
@@ -94,7 +100,9 @@ def times_as_printed(expected: str) -> set[str]:
 
 
 def stated(reading: Reading, expected: dict[str, Any]) -> dict[str, object]:
-    """Return what the reading says about everything that the expectation asserts, in the expectation's words."""
+    """Return what the reading says about everything that the expectation asserts, in
+    the expectation's words.
+    """
     found: dict[str, object] = {
         "discriminator": reading.discriminator if "discriminator" in expected else None,
         "piece": reading.piece if "piece" in expected else None,

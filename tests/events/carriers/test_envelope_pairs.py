@@ -1,4 +1,6 @@
-"""One scan in two envelopes is one scan: the ids of a pair meet, whichever comes first, and stay what they are for ever."""
+"""One scan in two envelopes is one scan: the ids of a pair meet, whichever comes first, and stay
+what they are for ever.
+"""
 
 import hmac
 import json

@@ -1,7 +1,9 @@
-"""A message of which a container has another name or shape is read, rejected or refused: it never comes to nothing.
+"""A message of which a container has another name or shape is read, rejected or refused: it
+never comes to nothing.
 
-Of 67 readers 60 came to nothing where a container of one of their fixtures was renamed, wrapped, doubled or emptied to the other kind.
-Of 77 readers 68 took `{}`, 67 `[]` and 18 `[{}]` for an answer without scans, and 8 dropped an element without its scans beside others.
+Of 67 readers 60 came to nothing where a container of one of their fixtures was renamed, wrapped,
+doubled or emptied to the other kind. Of 77 readers 68 took `{}`, 67 `[]` and 18 `[{}]` for an
+answer without scans, and 8 dropped an element without its scans beside others.
 """
 
 import re
@@ -21,13 +23,17 @@ EMPTY_LISTS: Final = {
     "easypost/tracker_without_scans.json": "tracking_details",
     "fedex/track_result_without_scans.json": "latestStatusDetail scanEvents",
 }
-"""Fixtures that print their list of scans, and it is empty: that is the message's own word that there is nothing, and only the state of
-the shipment is read. The containers that may be changed then."""
+"""Fixtures that print their list of scans, and it is empty: that is the message's own word that
+there is nothing, and only the state of
+the shipment is read. The containers that may be changed then.
+"""
 EMPTIED: Final = ("emptied", "left out")
 
 
 def silent_changes(carrier_id: str) -> list[str]:
-    """Return the changes of a carrier's fixtures after which nothing is read, nothing rejected and nothing refused."""
+    """Return the changes of a carrier's fixtures after which nothing is read, nothing
+    rejected and nothing refused.
+    """
     found = []
     for path in fixture_paths(carrier_id):
         body, name = path.read_bytes(), f"{carrier_id}/{path.name}"
@@ -69,8 +75,10 @@ BARE_BY_NATURE: Final = {
         "QuantumViewResponse/QuantumViewEvents/SubscriptionEvents/0/SubscriptionFile",
     },
 }
-"""Lists whose members hold no scans, or need not: rejected and unknown numbers, addresses, undated steps beside scans,
-subscriptions without files."""
+"""Lists whose members hold no scans, or need not: rejected and unknown numbers, addresses,
+undated steps beside scans,
+subscriptions without files.
+"""
 
 
 @pytest.mark.parametrize("body", NOTHING)

@@ -1,4 +1,6 @@
-"""An event whose message no longer opens is read by its raw fields as the normalizer read it, or not at all: never otherwise."""
+"""An event whose message no longer opens is read by its raw fields as the normalizer read it, or
+not at all: never otherwise.
+"""
 
 import hmac
 from collections.abc import Iterator
@@ -23,7 +25,9 @@ def digest(data: bytes) -> bytes:
 
 
 def readings(carrier_id: str) -> Iterator[Reading]:
-    """Yield the readings of all fixtures of a carrier, but for corrections, which are never read again."""
+    """Yield the readings of all fixtures of a carrier, but for corrections, which are never read
+    again.
+    """
     for path in fixture_paths(carrier_id):
         try:
             normalized = read(CARRIERS[carrier_id], path.read_bytes())

@@ -1,7 +1,7 @@
 """Rules that hold for every carrier, over all fixtures with another text, year or offset in them.
 
-Without the rules 68 of 91 readers believe the code against its text, 90 date scans in 1969, and 33 of 42 that read a local time from one
-member ignore an offset beside it.
+Without the rules 68 of 91 readers believe the code against its text, 90 date scans in 1969, and 33
+of 42 that read a local time from one member ignore an offset beside it.
 """
 
 import re
@@ -96,7 +96,9 @@ def test_no_offset_that_is_printed_beside_a_local_time_is_ignored(carrier_id: st
 
 
 def beside(body: bytes, printed: str, name: bytes, value: bytes) -> bytes | None:
-    """Put a member beside the one that prints a time in JSON; None where no member prints it as it is, or several do."""
+    """Put a member beside the one that prints a time in JSON; None where no member prints it
+    as it is, or several do.
+    """
     member = re.compile(rb'"[^"]+"\s*:\s*"' + re.escape(printed.encode()) + rb'"')
     if len(found := member.findall(body)) != 1:
         return None

@@ -1,4 +1,6 @@
-"""X12 is read by an extra: without it the message waits for one, with a sentence that says which."""
+"""X12 is read by an extra: without it the message waits for one, with a sentence that says
+which.
+"""
 
 import sys
 

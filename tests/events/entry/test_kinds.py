@@ -1,4 +1,6 @@
-"""The bytes of entries never change: a changed one could not be verified against the hashes that stand in the log."""
+"""The bytes of entries never change: a changed one could not be verified against the hashes
+that stand in the log.
+"""
 
 import json
 from dataclasses import replace

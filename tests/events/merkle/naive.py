@@ -1,4 +1,6 @@
-"""The tree as RFC 6962 section 2.1 defines it, word for word, over all leaves: slow, obvious, and written apart from ours."""
+"""The tree as RFC 6962 section 2.1 defines it, word for word, over all leaves: slow, obvious, and
+written apart from ours.
+"""
 
 import hashlib
 from collections.abc import Sequence

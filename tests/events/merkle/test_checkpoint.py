@@ -1,4 +1,6 @@
-"""Signed notes against an example of the Go implementation that the format comes from, and against changes."""
+"""Signed notes against an example of the Go implementation that the format comes
+from, and against changes.
+"""
 
 import base64
 from datetime import UTC, datetime, timedelta

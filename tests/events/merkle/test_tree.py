@@ -1,4 +1,6 @@
-"""The tree against the vectors of Certificate Transparency, and against the RFC's own definition on random trees."""
+"""The tree against the vectors of Certificate Transparency, and against the RFC's own
+definition on random trees.
+"""
 
 import random
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
-"""Zones beside a time: one rule for all readers, over the fixtures of each that print a local time in JSON.
+"""Zones beside a time: one rule for all readers, over the fixtures of each that
+print a local time in JSON.
 
 Of those 51 readers 38 ignored an offset in a field of its own, and 38 an instant in UTC.
 """

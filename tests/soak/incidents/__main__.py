@@ -1,4 +1,5 @@
-"""Plays incidents, by name or all ten, and prints how each went: `python -m tests.soak.incidents [NAME ...] [--write]`.
+"""Plays incidents, by name or all ten, and prints how each went:
+`python -m tests.soak.incidents [NAME ...] [--write]`.
 
 `--write` puts the figures into the table of docs/soak.md, those of the incidents that were played.
 """

@@ -21,7 +21,9 @@ SILENT_SECONDS: Final = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """`strike` breaks it; `repair` reads the page that the alert links, runs its commands, and says what else was needed."""
+    """`strike` breaks it; `repair` reads the page that the alert links, runs its commands, and
+    says what else was needed.
+    """
 
     name: str
     what: str
@@ -43,7 +45,10 @@ class Incident:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """Course of an incident, in seconds. `full_seconds`: until it would have fired with windows and waits as they are committed."""
+    """Course of an incident, in seconds.
+
+    `full_seconds`: until it would have fired with windows and waits as they are committed.
+    """
 
     fired_seconds: float
     full_seconds: float
@@ -56,7 +61,10 @@ class Course:
 
 
 def play(incident: Incident) -> Course:
-    """Play the whole of it, with a service of its own. Raises AssertionError where the alert does not come or the page does not help."""
+    """Play the whole of it, with a service of its own.
+
+    Raises AssertionError where the alert does not come or the page does not help.
+    """
     with tempfile.TemporaryDirectory(prefix="statesvc-test-incident-") as name:
         folder = Path(name)
         # the server runs as another user, who must get through

@@ -1,6 +1,8 @@
-"""Someone on call, who has a terminal and the runbook: runs the commands of its pages as they stand there, and no other.
+"""Someone on call, who has a terminal and the runbook: runs the commands of its pages as they
+stand there, and no other.
 
-A word in capitals (ID, PID, NAME) is what the person reads off the answers before; all else is the page's own text.
+A word in capitals (ID, PID, NAME) is what the person reads off the answers before; all else
+is the page's own text.
 """
 
 import asyncio
@@ -33,7 +35,10 @@ def commands(page: Path, section: str | None = None) -> list[str]:
 
 @dataclass(slots=True)
 class OnCall:
-    """A terminal with the service's settings. `urls`: of the database, for psql alone. `ran`: what changed something, as pages have it."""
+    """A terminal with the service's settings.
+
+    `urls`: of the database, for psql alone. `ran`: what changed something, as pages have it.
+    """
 
     environment: Mapping[str, str]
     urls: Mapping[str, str]
@@ -42,7 +47,10 @@ class OnCall:
     _started: list[asyncio.subprocess.Process] = field(default_factory=list)
 
     async def look(self, page: str, **known: str) -> str:
-        """Run everything under "Look" of a page; return what it printed. A command that takes what is not known yet is left out."""
+        """Run everything under "Look" of a page; return what it printed.
+
+        A command that takes what is not known yet is left out.
+        """
         answers = []
         for line in commands(RUNBOOK / f"{page}.md", "Look"):
             command = _filled(line, known)
@@ -62,7 +70,10 @@ class OnCall:
         return printed
 
     async def start(self, page: str, command: str, *more: str) -> None:
-        """Start what the page says, and leave it running. `more`: arguments of this machine, such as a port that is free."""
+        """Start what the page says, and leave it running.
+
+        `more`: arguments of this machine, such as a port that is free.
+        """
         line = _one(page, (command,))
         with (self.folder / "started.log").open("ab") as log:
             text = " ".join(["exec", line, *more])

@@ -1,4 +1,6 @@
-"""Scene of an incident: `statesvc up` as anyone would start it, carriers that push, a subscriber, Prometheus that scrapes."""
+"""Scene of an incident: `statesvc up` as anyone would start it, carriers that push, a subscriber,
+Prometheus that scrapes.
+"""
 
 import asyncio
 import json
@@ -183,7 +185,9 @@ class Scene:
         return int(found[1])
 
     def traffic(self) -> Iterator[Push]:
-        """Yield pushes of the sample carriers, all of it readable, without those that are silent."""
+        """Yield pushes of the sample carriers, all of it readable, without those that are
+        silent.
+        """
         trouble = {Behaviour.UNREADABLE, Behaviour.UNKNOWN_CODE, Behaviour.COMPRESSED}
         for push in pushes(random.Random(7), lambda: datetime.now(UTC)):
             if push.behaviour not in trouble and push.carrier_id not in self.silent:
@@ -227,7 +231,8 @@ async def scene(
 ) -> AsyncIterator[tuple[Scene, Prometheus, OnCall]]:
     """Run the service, well and under load.
 
-    `data_dir`: with its embedded server there, instead of a server of its own elsewhere. `has_listen_proxy`: listens through a proxy.
+    `data_dir`: with its embedded server there, instead of a server of its own elsewhere.
+    `has_listen_proxy`: listens through a proxy.
     """
     async with AsyncExitStack() as stack:
         cluster = None

@@ -1,4 +1,6 @@
-"""The committed alert rules with their time made short: windows, waits and offsets, and nothing else. Thresholds are the real ones."""
+"""The committed alert rules with their time made short: windows, waits and offsets, and nothing
+else. Thresholds are the real ones.
+"""
 
 import re
 from typing import Any, Final
@@ -30,7 +32,9 @@ def shortened(factor: float) -> dict[str, Any]:
 
 
 def waits() -> dict[str, tuple[float, bool]]:
-    """Return for each alert how long its condition must last in the committed rules, and whether that condition looks at windows."""
+    """Return for each alert how long its condition must last in the committed rules, and whether
+    that condition looks at windows.
+    """
     return {
         rule["alert"]: (
             seconds(rule["for"]),

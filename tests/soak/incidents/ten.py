@@ -24,7 +24,9 @@ MORE_SECONDS: Final = 10
 """Seconds of load after the backup: what the restore loses."""
 VOLUME_BYTES: Final = 8_000_000_000
 WAL_FILES: Final = 200
-"""Files of 16 MiB: more than the embedded server retains by itself (2 GB), so that dropping the slot is what helps."""
+"""Files of 16 MiB: more than the embedded server retains by itself (2 GB), so that dropping
+the slot is what helps.
+"""
 
 
 async def _lock_what_pushes_need(scene: Scene) -> None:

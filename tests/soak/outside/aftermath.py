@@ -1,4 +1,6 @@
-"""Twenty days later: bodies are in the archive, a person is erased there too, and nothing personal stands anywhere in clear."""
+"""Twenty days later: bodies are in the archive, a person is erased there too, and nothing personal
+stands anywhere in clear.
+"""
 
 import asyncio
 import base64
@@ -31,7 +33,9 @@ class Aftermath:
 
 
 def in_clear(mark: str) -> re.Pattern[bytes]:
-    """Return a pattern of the mark as text, in hexadecimal, and within base64 at each of its three offsets."""
+    """Return a pattern of the mark as text, in hexadecimal, and within base64 at
+    each of its three offsets.
+    """
     text = mark.encode()
     spellings = {text, text.lower(), text.hex().encode(), text.hex().upper().encode()}
     for before in range(3):

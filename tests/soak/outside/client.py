@@ -22,7 +22,10 @@ AWAY: Final = {0, 429, 503}
 
 @dataclass(slots=True)
 class Client:
-    """The addresses of the API and of those who take webhooks are asked for at each try. `answers`: statuses of reads; 0: none came."""
+    """The addresses of the API and of those who take webhooks are asked for at each try.
+
+    `answers`: statuses of reads; 0: none came.
+    """
 
     session: aiohttp.ClientSession
     url: Callable[[], str]
@@ -68,7 +71,10 @@ class Client:
 
 @dataclass(slots=True)
 class CommandLine:
-    """`python -m statesvc ...`, again until it says that it is done. `impatience`: the share of first tries that get SIGKILL halfway."""
+    """`python -m statesvc ...`, again until it says that it is done.
+
+    `impatience`: the share of first tries that get SIGKILL halfway.
+    """
 
     environment: Mapping[str, str]
     folder: Path

@@ -1,4 +1,6 @@
-"""Envelopes of carriers' scans: the shapes of their bodies, written by hand from their formats; nothing here is the service's."""
+"""Envelopes of carriers' scans: the shapes of their bodies, written by hand from their formats;
+nothing here is the service's.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -162,7 +164,9 @@ def fedex_ground(number: str, seen: Sequence[Printed], place: int) -> bytes:
 
 
 def fedex_express(number: str, seen: Sequence[Printed], place: int) -> bytes:
-    """Build the same parcel as another part of FedEx prints it: another end of the unique id, and a facility."""
+    """Build the same parcel as another part of FedEx prints it: another end of the
+    unique id, and a facility.
+    """
     return _fedex(number, seen, place, "FX", {"locationId": "TUSA"})
 
 
@@ -207,7 +211,9 @@ def _fedex(
 
 
 def usps(number: str, seen: Sequence[Printed], _place: int) -> bytes:
-    """Build an answer of Web Tools: the newest scan as summary, the others as details, local times of minutes."""
+    """Build an answer of Web Tools: the newest scan as summary, the others as details,
+    local times of minutes.
+    """
     details = "".join(
         f"<TrackDetail>{_usps_scan(scan)}</TrackDetail>" for scan in reversed(seen[:-1])
     )
@@ -283,7 +289,9 @@ def easypost(number: str, seen: Sequence[Printed], _place: int) -> bytes:
 
 
 def dcsa(number: str, seen: Sequence[Printed], place: int) -> bytes:
-    """Build the newest event of a container, and the one before it again; its ids are the carrier's own."""
+    """Build the newest event of a container, and the one before it again; its ids
+    are the carrier's own.
+    """
     first = place + 1 - len(seen)
     events = [_dcsa_event(number, scan, first + offset) for offset, scan in enumerate(seen)]
     return json.dumps(events[-2:]).encode()

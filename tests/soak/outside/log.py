@@ -1,4 +1,6 @@
-"""The log as the documentation describes it, checked by own code: canonical JSON, leaf hashes, chains, the tree, its signed heads."""
+"""The log as the documentation describes it, checked by own code: canonical JSON, leaf hashes,
+chains, the tree, its signed heads.
+"""
 
 import base64
 import hashlib
@@ -51,7 +53,9 @@ def canonical(document: object) -> bytes:
 
 
 def root_of(leaves: Sequence[bytes]) -> bytes:
-    """Compute the root by RFC 9162, section 2.1.1, level by level: the odd one at the end of a level goes up as it is."""
+    """Compute the root by RFC 9162, section 2.1.1, level by level: the odd one at the end of a
+    level goes up as it is.
+    """
     level = list(leaves)
     if not level:
         return hashlib.sha256(b"").digest()
@@ -94,7 +98,10 @@ def open_head(note: str, key: str) -> Head:
 
 @dataclass(slots=True)
 class CheckedLog:
-    """`broken`: what is wrong, by what it breaks. Events and transitions by shipment, in the order of the log."""
+    """`broken`: what is wrong, by what it breaks.
+
+    Events and transitions by shipment, in the order of the log.
+    """
 
     entries: list[Entry]
     broken: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
@@ -177,7 +184,10 @@ def _check_transitions(log: CheckedLog, shipment: str, transitions: list[dict[st
 
 
 def check_heads(log: CheckedLog, notes: Sequence[str], key: str) -> int:
-    """Check all heads that were ever fetched: each signed, each the root of a beginning of the log. Return the size of the newest."""
+    """Check all heads that were ever fetched: each signed, each the root of a beginning of the log.
+
+    Return the size of the newest.
+    """
     leaves = [entry.leaf_hash for entry in log.entries]
     newest, origins = 0, set()
     for note in dict.fromkeys(notes):

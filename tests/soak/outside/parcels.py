@@ -1,4 +1,5 @@
-"""The parcels that the outside ledger invents: what happens to each, how its carrier prints it, and what must come of it.
+"""The parcels that the outside ledger invents: what happens to each, how its carrier prints it,
+and what must come of it.
 
 Written from the carriers' formats and the contract alone; nothing here is the service's.
 """
@@ -77,7 +78,9 @@ HOSTILE: Final[tuple[tuple[str, str | None, Callable[[str], bytes]], ...]] = (
         lambda n: json.dumps({"errors": [{"code": "NOT.FOUND", "message": n}]}).encode(),
     ),
 )
-"""Bodies with their carrier and why nobody can read them; None: they can be read, and say nothing."""
+"""Bodies with their carrier and why nobody can read them; None: they can be read, and say
+nothing.
+"""
 
 
 class Push(NamedTuple):
@@ -98,7 +101,10 @@ class Push(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """Scan that must be in the history: when, under which code, with which meaning. `again`: the meaning that a correction gives it."""
+    """Scan that must be in the history: when, under which code, with which meaning.
+
+    `again`: the meaning that a correction gives it.
+    """
 
     at: datetime
     code: str | None
@@ -114,7 +120,10 @@ class Scan(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Parcel:
-    """A number with everything that is pushed about it. `erase_after`: the pushes after which the person asks to be forgotten."""
+    """A number with everything that is pushed about it.
+
+    `erase_after`: the pushes after which the person asks to be forgotten.
+    """
 
     carrier_id: str
     number: str
@@ -141,7 +150,9 @@ class Parcel:
 
 
 def outcome(scans: Sequence[Scan]) -> tuple[str, set[str]]:
-    """Return where simple histories end by the rules of the life cycle, in the order in which things happened."""
+    """Return where simple histories end by the rules of the life cycle, in the order in
+    which things happened.
+    """
     status, flags = "unknown", set()
     for scan in sorted(scans, key=lambda each: each.at):
         to = scan.effective
@@ -163,7 +174,10 @@ def outcome(scans: Sequence[Scan]) -> tuple[str, set[str]]:
 
 
 class _Carrier(NamedTuple):
-    """Numbers and codes of a carrier. `alone`: each push says one scan, else the whole history again."""
+    """Numbers and codes of a carrier.
+
+    `alone`: each push says one scan, else the whole history again.
+    """
 
     number: Callable[[int, random.Random], str]
     codes: Mapping[str, envelopes.Code]
@@ -201,7 +215,8 @@ _CARRIERS: Final[Mapping[str, _Carrier]] = {
 def parcels(rng: random.Random, now: datetime) -> Iterator[Parcel]:
     """Yield endless parcels.
 
-    All carriers in turn, every fifth in our own format, now and then an unreadable body, every fortieth erased.
+    All carriers in turn, every fifth in our own format, now and then an unreadable body,
+    every fortieth erased.
     """
     names = tuple(_CARRIERS)
     for number in count(1):
@@ -313,7 +328,9 @@ def _retract_or_contradict(parcel: Parcel, seen: Sequence[Printed], rng: random.
 
 
 def _canonical(number: int, rng: random.Random, now: datetime) -> Parcel:
-    """Build a parcel whose sender chooses the ids, contradicts and corrects itself, cancels and goes on."""
+    """Build a parcel whose sender chooses the ids, contradicts and corrects itself, cancels and
+    goes on.
+    """
     name = f"LEDGER{number:08}"
     parcel = Parcel(carrier_id="canonical", number=name)
     statuses = [
@@ -368,7 +385,9 @@ def _canonical(number: int, rng: random.Random, now: datetime) -> Parcel:
 
 
 def _contradict(parcel: Parcel, name: str, rng: random.Random) -> None:
-    """Contradict by the same id with other facts: another status, or another parcel; the second twice in bodies of their own."""
+    """Contradict by the same id with other facts: another status, or another parcel; the second
+    twice in bodies of their own.
+    """
     at = parcel.scans[2].at
     if rng.random() < 0.5:
         parcel.pushes.append(

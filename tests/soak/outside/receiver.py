@@ -1,4 +1,6 @@
-"""The ledger's own subscriber: verifies Standard Webhooks by itself, refuses some deliveries, writes down each."""
+"""The ledger's own subscriber: verifies Standard Webhooks by itself, refuses some
+deliveries, writes down each.
+"""
 
 import base64
 import hashlib

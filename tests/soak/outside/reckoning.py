@@ -1,4 +1,6 @@
-"""Reckoning of the ledger against what the service says of messages, histories and notifications: each promise by itself."""
+"""Reckoning of the ledger against what the service says of messages, histories and notifications:
+each promise by itself.
+"""
 
 import asyncio
 import base64
@@ -93,7 +95,9 @@ class Reckoning:
         self._causes(dead, await self._dead_letters())
 
     def _other_sources(self) -> set[str]:
-        """Return the messages that `POST /v1/events` made, whose ids it does not say: those of events that only such bodies state."""
+        """Return the messages that `POST /v1/events` made, whose ids it does not say: those of
+        events that only such bodies state.
+        """
         direct = {
             json.loads(body)["event_id"]
             for (body,) in self.record.rows("SELECT body FROM body WHERE direct")
@@ -269,7 +273,9 @@ class Reckoning:
                 self.broken[f"erased shipments at GET ...{call}"].append((name, status))
 
     def _notifications(self) -> None:
-        """Check notifications: each change once, under one id; each change of status delivered; the last one is the truth."""
+        """Check notifications: each change once, under one id; each change of status delivered; the
+        last one is the truth.
+        """
         bodies: dict[str, bytes] = {}
         changes: dict[tuple[str, str, str, int], set[str]] = defaultdict(set)
         delivered: dict[tuple[str, str], set[tuple[str, str, int]]] = defaultdict(set)

@@ -1,4 +1,6 @@
-"""The ledger itself: a SQLite file outside of the service's database, written before a body goes out and as its ACK comes."""
+"""The ledger itself: a SQLite file outside of the service's database, written before a body goes
+out and as its ACK comes.
+"""
 
 import json
 import sqlite3

@@ -1,4 +1,6 @@
-"""Many parcels at once, each pushed in its planned order: every body until it is acknowledged, some again although they were."""
+"""Many parcels at once, each pushed in its planned order: every body until it is acknowledged, some
+again although they were.
+"""
 
 import asyncio
 import json
@@ -23,7 +25,10 @@ Erase = Callable[[str, str], Awaitable[None]]
 
 @dataclass(slots=True, kw_only=True)
 class Traffic:
-    """Runs until `stop`; then the parcels under way are brought to their end. `answers`: of pushes, by status; 0: none came."""
+    """Runs until `stop`; then the parcels under way are brought to their end.
+
+    `answers`: of pushes, by status; 0: none came.
+    """
 
     client: Client
     record: Record
@@ -89,7 +94,9 @@ class Traffic:
         return message
 
     async def _try(self, body: int, push: Push) -> str | None:
-        """Push once; return the message's id, empty where its call has none, None without an ACK."""
+        """Push once; return the message's id, empty where its call has none, None without an
+        ACK.
+        """
         path = "/v1/events" if push.direct else f"/v1/webhooks/{push.carrier_id}"
         status, headers, text = await self.client.once("POST", path, push.body)
         self.answers[status] += 1

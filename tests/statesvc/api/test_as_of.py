@@ -117,7 +117,8 @@ async def test_at_each_sealing_instant_and_just_before_it_the_answer_is_the_mode
 async def test_a_variant_that_looks_at_what_was_recorded_by_then_fails(
     database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # an entry may be recorded before an instant and be sealed after it: by the recorded time the answer would change later
+    # an entry may be recorded before an instant and be sealed after it: by the recorded time the
+    # answer would change later
     async with story(database) as log:
         await log.say(scan("1ZA", 1, Status.PICKED_UP))
         first = (await log.seal()).created_at
@@ -129,12 +130,14 @@ async def test_a_variant_that_looks_at_what_was_recorded_by_then_fails(
         assert await _at(log, "1ZA", first) == (Status.PICKED_UP, 1)
         assert answer == (Status.PICKED_UP, 1)
         assert await _at(log, "1ZA", recorded) == answer
-        by_recorded = past._SQL["sealed_events_of_number"].replace(  # noqa: SLF001 - the planted variant
+        # the planted variant
+        by_recorded = past._SQL["sealed_events_of_number"].replace(  # noqa: SLF001
             "s.first_index + x.ordinal < %(size)s",
             f"(SELECT b.recorded_from FROM statesvc.batch b WHERE b.batch_id = x.batch_id) <= '{recorded.isoformat()}'"
             " AND %(size)s::bigint IS NOT NULL",
         )
-        monkeypatch.setattr(past, "_SQL", {**past._SQL, "sealed_events_of_number": by_recorded})  # noqa: SLF001 - as above
+        # as above
+        monkeypatch.setattr(past, "_SQL", {**past._SQL, "sealed_events_of_number": by_recorded})  # noqa: SLF001
         assert await _at(log, "1ZA", recorded) != answer
 
 

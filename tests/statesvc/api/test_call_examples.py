@@ -1,4 +1,7 @@
-"""The examples of the document were recorded, are complete, and fit their schemas. Clients get them: tests/clients."""
+"""The examples of the document were recorded, are complete, and fit their schemas.
+
+Clients get them: tests/clients.
+"""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,6 @@
-"""Teaching a code over the API: seen with samples, previewed, mapped, read again; and what is refused."""
+"""Teaching a code over the API: seen with samples, previewed, mapped, read again; and what is
+refused.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,6 @@
-"""Scraped, the depths of the queues are those of the tables; nobody loads the database by scraping often."""
+"""Scraped, the depths of the queues are those of the tables; nobody loads the
+database by scraping often.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any

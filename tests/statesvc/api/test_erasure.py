@@ -1,4 +1,6 @@
-"""Erasure of a person leaves nothing to find: in no answer, for no key, in no table, and after no later push."""
+"""Erasure of a person leaves nothing to find: in no answer, for no key, in no table,
+and after no later push.
+"""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

@@ -349,7 +349,9 @@ async def test_a_number_is_no_time(api: Any, seconds: str) -> None:
     "path", ["/v1/subscriptions/portal-links", "/v1/carriers/ups/mappings/preview"]
 )
 async def test_a_path_of_its_own_has_its_own_methods(api: Any, method: str, path: str) -> None:
-    """`/v1/subscriptions/{subscription_id}` fits the first one too, with methods that make no sense there."""
+    """`/v1/subscriptions/{subscription_id}` fits the first one too, with methods
+    that make no sense there.
+    """
     refused = await api.client.request(method, path)
     assert (refused.status, refused.headers["Allow"]) == (405, "POST")
 

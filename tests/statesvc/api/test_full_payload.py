@@ -1,4 +1,6 @@
-"""Content of a full payload: the event and the state right after it, as the log has them; personal fields for those allowed alone."""
+"""Content of a full payload: the event and the state right after it, as the log has them; personal
+fields for those allowed alone.
+"""
 
 import time
 from typing import Any
@@ -27,7 +29,9 @@ async def subscribe(api: Any, **wish: Any) -> None:
 
 
 async def bodies(api: Any) -> list[dict[str, Any]]:
-    """Return the bodies of what may be sent now, as the next attempt would send it; the leases end at once."""
+    """Return the bodies of what may be sent now, as the next attempt would send it;
+    the leases end at once.
+    """
     asked = OutboxClaim(
         worker="notifier-1", lease_seconds=0, offer=Permits(256).offer(time.time(), limit=64)
     )

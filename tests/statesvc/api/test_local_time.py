@@ -1,4 +1,6 @@
-"""A time reads on the carrier's wall clock wherever it is shown: live, as of then, in lists, in bodies and in the stream."""
+"""A time reads on the carrier's wall clock wherever it is shown: live, as of then, in lists, in
+bodies and in the stream.
+"""
 
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone

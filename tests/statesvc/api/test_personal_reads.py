@@ -1,4 +1,6 @@
-"""Reading is not writing: personal fields come on request, and the log says who read them without growing with every call."""
+"""Reading is not writing: personal fields come on request, and the log says who read them without
+growing with every call.
+"""
 
 import asyncio
 import json

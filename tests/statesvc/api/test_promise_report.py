@@ -1,4 +1,6 @@
-"""Promises of carriers, against a model; the late parcels page by page; files that a spreadsheet and a warehouse read."""
+"""Promises of carriers, against a model; the late parcels page by page; files that a
+spreadsheet and a warehouse read.
+"""
 
 import csv
 import io
@@ -34,7 +36,9 @@ class Promised:
     scans: list[Reading] = field(default_factory=list)
 
     def outcome(self, now: datetime) -> tuple[str, int | None] | None:
-        """Return the outcome by what was said, in the order of its times; None: nothing was promised, or it was cancelled."""
+        """Return the outcome by what was said, in the order of its times; None: nothing was
+        promised, or it was cancelled.
+        """
         ordered = sorted(self.scans, key=lambda each: each.time.instant)
         promises = [each.estimated_delivery for each in ordered if each.estimated_delivery]
         last = ordered[-1]

@@ -1,4 +1,6 @@
-"""References of a number are found by their values, stand in the log by their digest alone, and go with the person."""
+"""References of a number are found by their values, stand in the log by their digest alone,
+and go with the person.
+"""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,6 @@
-"""A subscriber sees what it was told: how each ended, its tries, the body as it was sent; and has one sent again under its id."""
+"""A subscriber sees what it was told: how each ended, its tries, the body as it was sent; and has
+one sent again under its id.
+"""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,6 @@
-"""A history that is imported with `notify=false`: the log and the state have it, and no subscription is sent it."""
+"""A history that is imported with `notify=false`: the log and the state have it, and no
+subscription is sent it.
+"""
 
 import json
 from typing import Any

@@ -1,4 +1,6 @@
-"""No list changes under a cursor: what was there when its first page was read comes once, whatever comes in while the others are read."""
+"""No list changes under a cursor: what was there when its first page was read comes once, whatever
+comes in while the others are read.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

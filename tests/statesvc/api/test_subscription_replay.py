@@ -1,4 +1,6 @@
-"""A subscriber is told a range again: what it was told and did not take, and what came while it was disabled; each under its one id."""
+"""A subscriber is told a range again: what it was told and did not take, and what came while it was
+disabled; each under its one id.
+"""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

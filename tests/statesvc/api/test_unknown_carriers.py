@@ -1,4 +1,6 @@
-"""A carrier that does not exist is refused by every call that takes one, as a filter too, with what was probably meant."""
+"""A carrier that does not exist is refused by every call that takes one, as a filter too, with
+what was probably meant.
+"""
 
 import json
 import re

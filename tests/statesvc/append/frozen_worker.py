@@ -1,4 +1,6 @@
-"""A worker that stops inside its append, with everything locked and written but nothing committed: `frozen_worker.py DSN READY`."""
+"""A worker that stops inside its append, with everything locked and written but nothing committed:
+`frozen_worker.py DSN READY`.
+"""
 
 import asyncio
 import sys

@@ -1,4 +1,6 @@
-"""The append's statements are planned once, on tables that may be empty then: no such plan reads a table that grows whole."""
+"""The append's statements are planned once, on tables that may be empty then: no such plan reads a
+table that grows whole.
+"""
 
 import re
 from typing import Any

@@ -161,7 +161,8 @@ async def test_a_batch_applies_what_is_not_locked_and_gives_back_whole_messages(
 
 
 async def test_a_message_whose_turn_never_came_waits_in_line(shop: Shop) -> None:
-    # a transaction of others holds the shipment whenever somebody tries; the second time one waits until it lets go
+    # a transaction of others holds the shipment whenever somebody tries; the second time one
+    # waits until it lets go
     await shop.say({"number": "A", "status": "picked_up"})
     async with holding(shop, "A") as holder:
         await shop.push(_scan("A"))
@@ -206,7 +207,8 @@ async def test_a_new_shipment_that_another_is_making_is_not_waited_for(shop: Sho
 
 
 async def test_a_number_that_another_names_is_not_waited_for(shop: Shop) -> None:
-    # its stream with nothing but a key is there and locked, or being made by a transaction that is not committed
+    # its stream with nothing but a key is there and locked, or being made by a
+    # transaction that is not committed
     await shop.push(says(named=["THERE"]))
     await shop.work()
     async with holding(shop, "THERE") as other:
@@ -236,7 +238,8 @@ async def test_a_number_that_another_names_is_not_waited_for(shop: Shop) -> None
 
 
 async def test_two_that_make_what_the_other_names_do_not_wait_for_each_other(shop: Shop) -> None:
-    # each makes one shipment and names the one that the other makes: with a wait on both sides the server had to end one of them
+    # each makes one shipment and names the one that the other makes: with a wait on both sides the
+    # server had to end one of them
     def batch(connection: AsyncConnection[Any], message: Any) -> AppendBatch:
         read, _ = read_chosen(
             message,
@@ -265,7 +268,8 @@ async def test_two_that_make_what_the_other_names_do_not_wait_for_each_other(sho
 
 
 async def test_what_depends_on_a_postponed_message_is_postponed_with_it(shop: Shop) -> None:
-    # the second names another shipment, but has the id of the first: which of them is the conflict must not depend on a lock
+    # the second names another shipment, but has the id of the first: which of them is the conflict
+    # must not depend on a lock
     await shop.say({"number": "A", "status": "picked_up"})
     async with holding(shop, "A"):
         for number, native_id in (("A", "1"), ("B", "1"), ("C", "2")):
@@ -420,7 +424,8 @@ async def test_a_worker_that_is_frozen_inside_its_append_holds_up_only_what_it_h
         [sys.executable, str(program), shop.database.service_dsn, str(ready)],
         {**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    with subprocess.Popen(command, env=environment) as frozen:  # noqa: ASYNC220 - it is to be stopped by a signal
+    # it is to be stopped by a signal
+    with subprocess.Popen(command, env=environment) as frozen:  # noqa: ASYNC220
         try:
             async with asyncio.timeout(30):
                 while not ready.exists():  # noqa: ASYNC110 - another process decides

@@ -426,14 +426,16 @@ async def test_parcels_of_three_sources_in_any_order_on_four_workers_that_are_ki
     parcels: ParcelShop,
     in_order: bool,  # noqa: FBT001 - a parameter
 ) -> None:
-    # of every order the log holds all, and who asks for each status once is told what the rule says of that log
+    # of every order the log holds all, and who asks for each status once is told what
+    # the rule says of that log
     shop, random = parcels.shop, Random(20261126)
     once, everything = await parcels.subscribe("once"), await parcels.subscribe("all")
     numbers = [f"P{n}" for n in range(PARCELS)]
     streams = {number: _journeys(random, number, in_order=in_order) for number in numbers}
     kills = 0
     while any(streams.values()):
-        # the next push of each parcel's order, or two of them: several sources of one parcel are in progress at once
+        # the next push of each parcel's order, or two of them: several sources of one parcel
+        # are in progress at once
         pushed: dict[str, list[bytes]] = {carrier_id: [] for carrier_id in SOURCES}
         for stream in streams.values():
             for carrier_id, body in [stream.pop(0) for _ in stream[: random.randint(1, 2)]]:
@@ -472,7 +474,9 @@ async def test_parcels_of_three_sources_in_any_order_on_four_workers_that_are_ki
 
 
 async def _work_with_kills(shop: Shop, random: Random) -> int:
-    """Run four workers at once until nothing waits; sessions of some are ended in their transactions, and their leases rescued."""
+    """Run four workers at once until nothing waits; sessions of some are ended in their
+    transactions, and their leases rescued.
+    """
     kills = 0
     while await shop.value("SELECT count(*) FROM statesvc.inbox"):
         batches = [messages for _ in range(4) if (messages := await shop.claim(64))]

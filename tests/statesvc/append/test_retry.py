@@ -1,4 +1,6 @@
-"""Failures: whose fault they are (only a message's own may send it to the dead letters), and what is tried again."""
+"""Failures: whose fault they are (only a message's own may send it to the dead letters),
+and what is tried again.
+"""
 
 import asyncio
 import time

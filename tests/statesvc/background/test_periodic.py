@@ -1,4 +1,6 @@
-"""A periodic job goes on whatever fails, says so now and then, and ends when it is stopped, in any order of calls."""
+"""A periodic job goes on whatever fails, says so now and then, and ends when it is stopped,
+in any order of calls.
+"""
 
 import asyncio
 

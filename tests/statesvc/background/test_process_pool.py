@@ -1,4 +1,6 @@
-"""Computing in real processes: one call at a time each, and what one dies of is that call's failure alone."""
+"""Computing in real processes: one call at a time each, and what one dies of is
+that call's failure alone.
+"""
 
 import asyncio
 import os

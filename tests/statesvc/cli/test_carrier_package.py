@@ -1,4 +1,6 @@
-"""The package of docs/carrier-package.md, as it stands there, beside ours; and packages that cannot be used."""
+"""The package of docs/carrier-package.md, as it stands there, beside ours; and
+packages that cannot be used.
+"""
 
 import asyncio
 import json

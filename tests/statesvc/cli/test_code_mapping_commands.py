@@ -1,4 +1,6 @@
-"""`statesvc carriers unmapped | map | unmap`, end to end: previewed, taught, read again, taken back."""
+"""`statesvc carriers unmapped | map | unmap`, end to end: previewed, taught, read again, taken
+back.
+"""
 
 import base64
 import json

@@ -1,4 +1,6 @@
-"""`statesvc dead-letters groups | show | replay | discard`, as a person and as a script calls them."""
+"""`statesvc dead-letters groups | show | replay | discard`, as a person and as a script calls
+them.
+"""
 
 import json
 from typing import Any

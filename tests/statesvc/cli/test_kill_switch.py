@@ -1,4 +1,6 @@
-"""The kill switch, and what is looked at before it is turned, with whatever is away: the api, the master key, all connections but one."""
+"""The kill switch, and what is looked at before it is turned, with whatever is away: the api, the
+master key, all connections but one.
+"""
 
 import pytest
 from psycopg import AsyncConnection, sql

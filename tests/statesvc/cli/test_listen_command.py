@@ -1,4 +1,6 @@
-"""`statesvc listen`: changes of the stream as signed notifications; a cut connection is taken up where it ended."""
+"""`statesvc listen`: changes of the stream as signed notifications; a cut connection is
+taken up where it ended.
+"""
 
 import json
 import threading

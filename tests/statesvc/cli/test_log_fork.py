@@ -1,4 +1,7 @@
-"""`statesvc log fork`, and what `erase` says of a restore. A whole restore: tests/acceptance/test_restore.py."""
+"""`statesvc log fork`, and what `erase` says of a restore.
+
+A whole restore: tests/acceptance/test_restore.py.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""Every command in a folder without data: only `up`, `init` and `migrate` make anything. A new command is covered when it is added."""
+"""Every command in a folder without data: only `up`, `init` and `migrate` make anything.
+
+A new command is covered when it is added.
+"""
 
 # ruff: noqa: SLF001 - argparse has no public way to walk a parser
 

@@ -1,4 +1,6 @@
-"""`doctor` behind PgBouncer and HTTP proxies: it names the setting that is wrong, and nothing else."""
+"""`doctor` behind PgBouncer and HTTP proxies: it names the setting that is wrong, and nothing
+else.
+"""
 
 import asyncio
 import json

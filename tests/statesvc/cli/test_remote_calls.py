@@ -20,7 +20,9 @@ from tests.world.story import Story
 def afar(
     api: Api, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str], "Afar"]:
-    """Make, by scopes, a shell of a machine that has no database, no master key and no data folder."""
+    """Make, by scopes, a shell of a machine that has no database, no master key and no data
+    folder.
+    """
     for name in (
         "DATABASE_URL",
         "STATESVC_MASTER_KEY",

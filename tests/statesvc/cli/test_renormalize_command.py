@@ -1,4 +1,6 @@
-"""`statesvc renormalize`: a carrier's history is read again, on the service's machine and from afar, as the call does it."""
+"""`statesvc renormalize`: a carrier's history is read again, on the service's machine and from
+afar, as the call does it.
+"""
 
 import json
 from pathlib import Path

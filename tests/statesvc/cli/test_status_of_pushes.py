@@ -1,4 +1,6 @@
-"""The first promise is watched first: `status` says which pushes are not acknowledged, and why, whatever stands in the way."""
+"""The first promise is watched first: `status` says which pushes are not acknowledged, and why,
+whatever stands in the way.
+"""
 
 import asyncio
 import re

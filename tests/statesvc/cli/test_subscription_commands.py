@@ -1,4 +1,6 @@
-"""`statesvc subscriptions`: names beside ids, and ids by as many characters as are unique, of notifications too."""
+"""`statesvc subscriptions`: names beside ids, and ids by as many characters as are
+unique, of notifications too.
+"""
 
 import base64
 from typing import Any
@@ -23,7 +25,9 @@ NOTIFICATIONS = ["n1-" + start.ljust(32, "0") for start in ("aa", "ab", "b")]
 
 @pytest.fixture
 async def told(database: Database, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Make two subscriptions, the first of which was told of three events of a parcel, the newest last."""
+    """Make two subscriptions, the first of which was told of three events of a
+    parcel, the newest last.
+    """
     async with (
         story(database) as going,
         await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,

@@ -1,4 +1,6 @@
-"""A database that cannot hold what carriers say is refused in one sentence; a clock, or rights, that are missing are named."""
+"""A database that cannot hold what carriers say is refused in one sentence; a clock, or rights,
+that are missing are named.
+"""
 
 from uuid import uuid4
 

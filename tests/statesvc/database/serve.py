@@ -1,4 +1,6 @@
-"""Run as a process by the tests: serves a data directory until its standard input ends, says each step on standard output."""
+"""Run as a process by the tests: serves a data directory until its standard input ends, says each
+step on standard output.
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""What copying a database row by row leaves out: no role starts on it, and each fault comes with the command that repairs it."""
+"""What copying a database row by row leaves out: no role starts on it, and each fault comes with
+the command that repairs it.
+"""
 
 import asyncio
 import os

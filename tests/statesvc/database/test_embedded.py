@@ -1,4 +1,6 @@
-"""The embedded server: private, one holder at a time, and the data outlives every way of ending it."""
+"""The embedded server: private, one holder at a time, and the data outlives every way of ending
+it.
+"""
 
 import asyncio
 import json
@@ -176,7 +178,8 @@ def test_a_second_service_on_the_same_data_is_refused_and_leaves_the_first_alone
         assert attached.superuser == dsn
         ask(attached.owner, "CREATE TABLE parcel AS SELECT 1 AS number")
 
-        # the first dies without a word: its server is still running, and is taken over with all data
+        # the first dies without a word: its server is still running, and is taken over with all
+        # data
         first.kill()
         first.wait()
         assert ask(second.start().owner, "SELECT number FROM parcel") == 1
@@ -294,7 +297,8 @@ def test_an_ordinary_user_runs_it_as_themselves(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     os.chown(home, nobody.pw_uid, nobody.pw_gid)
-    # this test's Python may lie in root's home, where nobody is let in: they get what they need to read it
+    # this test's Python may lie in root's home, where nobody is let in: they get
+    # what they need to read it
     user = with_access(
         ServerUser(nobody.pw_uid, nobody.pw_gid), folder=home, postgres=Path(sys.executable)
     )

@@ -16,7 +16,9 @@ GIB = 1024**3
 def buffers(
     monkeypatch: pytest.MonkeyPatch, folder: Path, *, memory: int, limit: str | None
 ) -> str:
-    """Return `shared_buffers` on a machine with so much memory, in a container with that limit (None: no control groups)."""
+    """Return `shared_buffers` on a machine with so much memory, in a container with that limit
+    (None: no control groups).
+    """
     sizes = {"SC_PHYS_PAGES": memory // 4096, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
     file = folder / "memory.max"

@@ -234,7 +234,8 @@ async def test_a_lock_that_traffic_holds_is_asked_for_again_later(
         await traffic.execute("SELECT FROM statesvc.parcel")
         with structlog.testing.capture_logs() as logs:
             migration = asyncio.create_task(run(bare_database, folder))
-            while not any(line["event"] == "migration_waits_for_a_lock" for line in logs):  # noqa: ASYNC110 - a log line sets no event
+            # a log line sets no event
+            while not any(line["event"] == "migration_waits_for_a_lock" for line in logs):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
             await traffic.rollback()
             assert (await migration).applied == ("0002_weight",)
@@ -275,7 +276,8 @@ async def test_an_index_of_a_partitioned_table_is_built_without_blocking_writers
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
             " AND query LIKE 'CREATE INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'"
         )
-        while await rows(bare_database.superuser_dsn, waiting) == [(0,)]:  # noqa: ASYNC110 - another process waits
+        # another process waits
+        while await rows(bare_database.superuser_dsn, waiting) == [(0,)]:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         # it waits for the older transaction; whoever writes meanwhile does not wait for it
         impatient = f"{bare_database.owner_dsn} options='-c lock_timeout=1s'"

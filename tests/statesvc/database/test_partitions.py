@@ -1,4 +1,6 @@
-"""A service that lacks a partition does not start: it would fail later, or read a shorter history."""
+"""A service that lacks a partition does not start: it would fail later, or read a shorter
+history.
+"""
 
 import asyncio
 import os

@@ -24,7 +24,10 @@ Program = Callable[[str], str]
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
-    """Make a program of these lines of shell; each call leaves its arguments in `calls`. No command is chosen afterwards."""
+    """Make a program of these lines of shell; each call leaves its arguments in `calls`.
+
+    No command is chosen afterwards.
+    """
 
     def make(lines: str) -> str:
         path = tmp_path / "password"

@@ -45,7 +45,10 @@ async def test_its_limits_end_with_it(connection: AsyncConnection[Any]) -> None:
 async def store_one(
     connection: AsyncConnection[Any], *, then: Any = "SELECT 1", error: BaseException | None = None
 ) -> None:
-    """Store a number and execute another statement; its answer is not waited for. Then the body ends, or raises `error`."""
+    """Store a number and execute another statement; its answer is not waited for.
+
+    Then the body ends, or raises `error`.
+    """
     async with pipelined_transaction(connection) as pipeline:
         await pipeline.execute("INSERT INTO number VALUES (1)")
         await pipeline.execute(then)

@@ -78,13 +78,15 @@ async def test_a_client_that_stops_inside_a_pipeline_holds_its_locks_no_longer_t
     ):
         if other.info.server_version < 170000:
             pytest.skip("PostgreSQL 16 can't limit a whole transaction")
-        with pytest.raises(psycopg.Error) as ended:  # noqa: PT012 - the pipeline's end is what raises
+        # the pipeline's end is what raises
+        with pytest.raises(psycopg.Error) as ended:  # noqa: PT012
             async with (
                 pool.connection() as connection,
                 connection.pipeline(),
                 connection.transaction(),
             ):
-                # answered after a flush, not after a sync: to the server the next statement may come any moment
+                # answered after a flush, not after a sync: to the server the next
+                # statement may come any moment
                 await (await connection.execute(_LOCK)).fetchall()
                 async with asyncio.timeout(5):
                     assert await one(other, _LOCK) == ""

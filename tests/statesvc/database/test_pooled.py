@@ -72,7 +72,8 @@ async def test_a_transaction_and_a_lone_statement_have_the_limits_and_a_stranger
 
 
 @pytest.mark.parametrize("binary", [False, True])
-async def test_a_lone_statement_answers_as_ever(pool: Pool, binary: bool) -> None:  # noqa: FBT001 - a parameter of the test
+# a parameter of the test
+async def test_a_lone_statement_answers_as_ever(pool: Pool, binary: bool) -> None:  # noqa: FBT001
     async with pool.connection() as connection:
         cursor = connection.cursor(binary=binary)
         await cursor.execute("SELECT n, %(text)s FROM generate_series(1, 3) n", {"text": "x"})

@@ -1,4 +1,6 @@
-"""The server's side of a connection stands back, where it is a process of this machine that we may touch."""
+"""The server's side of a connection stands back, where it is a process of this
+machine that we may touch.
+"""
 
 import os
 import socket
@@ -33,7 +35,9 @@ def test_the_process_of_this_connection_and_no_other(database: Database) -> None
 
 
 def test_a_process_that_the_other_end_did_not_start_is_left_alone(database: Database) -> None:
-    """Behind a pooler, or from another machine, the number of the server's process is that of anyone's here."""
+    """Behind a pooler, or from another machine, the number of the server's process is
+    that of anyone's here.
+    """
     mine, theirs = socket.socketpair()
     with psycopg.connect(database.service_dsn) as connection, mine, theirs:
         pooled = SimpleNamespace(info=connection.info, fileno=mine.fileno)

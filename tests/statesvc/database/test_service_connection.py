@@ -1,4 +1,6 @@
-"""A silent server is given up by the client, with all connections to it; each connection has the settings that we rely on."""
+"""A silent server is given up by the client, with all connections to it; each connection has the
+settings that we rely on.
+"""
 
 import asyncio
 import os
@@ -54,7 +56,9 @@ def stopped(*backends: int) -> Iterator[None]:
 
 @asynccontextmanager
 async def opened(database: Any) -> AsyncIterator[tuple[Pool, list[int]]]:
-    """Open a pool with three idle connections; return it with the server's processes behind them."""
+    """Open a pool with three idle connections; return it with the server's processes behind
+    them.
+    """
     async with make_pool(database.service_dsn, name="statesvc test", limits=LIMITS) as pool:
         connections = [await pool.getconn() for _ in range(3)]
         backends = [connection.info.backend_pid for connection in connections]

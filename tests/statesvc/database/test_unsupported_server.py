@@ -1,4 +1,6 @@
-"""Servers that only speak PostgreSQL's protocol are refused before anything is changed, in one sentence."""
+"""Servers that only speak PostgreSQL's protocol are refused before anything is
+changed, in one sentence.
+"""
 
 import asyncio
 import re
@@ -16,7 +18,9 @@ YUGABYTE = {"server_version": "15.12-YB-2025.2.5.0-b0"}
 
 @asynccontextmanager
 async def server_that_reports(statuses: dict[str, str]) -> AsyncIterator[str]:
-    """Let everybody log in and report these parameters, as the first bytes of the protocol; return the DSN."""
+    """Let everybody log in and report these parameters, as the first bytes of the
+    protocol; return the DSN.
+    """
 
     async def log_in(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         (length,) = struct.unpack("!i", await reader.readexactly(4))

@@ -1,4 +1,6 @@
-"""Answers of receivers that keep to HTTP badly: the status line counts, and their connection is not used again."""
+"""Answers of receivers that keep to HTTP badly: the status line counts, and their
+connection is not used again.
+"""
 
 import asyncio
 from collections.abc import Callable

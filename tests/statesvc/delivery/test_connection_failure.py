@@ -1,4 +1,6 @@
-"""Why a receiver is not reached is one word, whichever client says it, and nothing of the client's own text."""
+"""Why a receiver is not reached is one word, whichever client says it, and nothing of
+the client's own text.
+"""
 
 import errno
 import socket

@@ -1,4 +1,6 @@
-"""The verifiers of docs/subscribers.md and examples/receivers accept our signatures only, in each installed language."""
+"""The verifiers of docs/subscribers.md and examples/receivers accept our signatures only, in
+each installed language.
+"""
 
 import base64
 import contextlib

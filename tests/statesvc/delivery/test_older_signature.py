@@ -1,4 +1,6 @@
-"""Receivers that check an older signature take ours as they are: their checks are those of the senders' own documents."""
+"""Receivers that check an older signature take ours as they are: their checks are those of the
+senders' own documents.
+"""
 
 import base64
 import hashlib

@@ -1,4 +1,6 @@
-"""Signs of life: one row a start, which goes with a clean exit and comes again where it was forgotten."""
+"""Signs of life: one row a start, which goes with a clean exit and comes again
+where it was forgotten.
+"""
 
 import asyncio
 from dataclasses import replace

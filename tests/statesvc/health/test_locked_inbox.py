@@ -1,4 +1,6 @@
-"""A session that locks the inbox against everybody is named, no process is ready meanwhile, and the status shows the rest."""
+"""A session that locks the inbox against everybody is named, no process is ready meanwhile, and the
+status shows the rest.
+"""
 
 import asyncio
 from typing import Any
@@ -16,7 +18,8 @@ async def test_who_locks_the_inbox_is_named_by_readiness_and_doctor(
     async with await AsyncConnection.connect(database.owner_dsn) as other:
         await other.execute("LOCK TABLE statesvc.inbox IN ACCESS EXCLUSIVE MODE")
         async with asyncio.timeout(10):
-            while not (found := await storage_findings(service, migrations=())):  # noqa: ASYNC110 - a lock gives no sign
+            # a lock gives no sign
+            while not (found := await storage_findings(service, migrations=())):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
             doctor = await read_lock_fault(service)
             status = await read_status(service)

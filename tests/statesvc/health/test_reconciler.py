@@ -1,4 +1,6 @@
-"""Reconciler's counts of messages and notifications that were lost on purpose, and of those that were not."""
+"""Reconciler's counts of messages and notifications that were lost on purpose, and
+of those that were not.
+"""
 
 import time
 from typing import Any

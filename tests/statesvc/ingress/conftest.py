@@ -207,7 +207,9 @@ async def serve(database: Any, keyring: Keyring) -> AsyncIterator[Serve]:
 
 
 class Line:
-    """A TCP line to the database that can be cut (connections reset, new ones refused), frozen (silence), and mended."""
+    """A TCP line to the database that can be cut (connections reset, new ones refused), frozen
+    (silence), and mended.
+    """
 
     def __init__(self, dsn: str) -> None:
         self._target = conninfo_to_dict(dsn)

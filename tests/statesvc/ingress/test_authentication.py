@@ -1,4 +1,6 @@
-"""Authentication of pushes: each scheme with each live secret, on the raw bytes, and nobody without."""
+"""Authentication of pushes: each scheme with each live secret, on the raw bytes, and nobody
+without.
+"""
 
 import base64
 import hashlib

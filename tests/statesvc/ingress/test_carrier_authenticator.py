@@ -1,4 +1,6 @@
-"""Authenticators that an address opens, a token that was bought here, and a key that the carrier publishes."""
+"""Authenticators that an address opens, a token that was bought here, and a key that
+the carrier publishes.
+"""
 
 import asyncio
 import base64

@@ -1,7 +1,8 @@
-"""Pushes authenticated exactly as the public documentation of their carrier says, through that carrier's own entry in `CARRIERS`.
+"""Pushes authenticated exactly as the public documentation of their carrier says, through that
+carrier's own entry in `CARRIERS`.
 
-Each case names its source and when it was read. `digest` cases quote a signature that the source prints; where a source prints code
-and no result, the case runs that code's steps.
+Each case names its source and when it was read. `digest` cases quote a signature that the source
+prints; where a source prints code and no result, the case runs that code's steps.
 """
 
 import base64
@@ -52,7 +53,9 @@ class Push:
 
 EASYSHIP_SECRET: Final = "webh_092dflkjhwelkjr109834wlkejhr8sdh"
 EASYSHIP_TOKEN: Final = "eyJhbGciOiJIUzI1NiJ9.eyJlYXN5c2hpcF9jb21wYW55X2lkIjoiZWFzeXNoaXBfY29tcGFueV9pZCJ9.-gcTgynbezCqmJLXMMyhieHNlcbXei1e8bnaedLadlA"
-"""The document's secret and claims, `{"easyship_company_id":"easyship_company_id"}`, encoded as Ruby's JWT.encode(claims, key, 'HS256')."""
+"""The document's secret and claims, `{"easyship_company_id":"easyship_company_id"}`, encoded as
+Ruby's JWT.encode(claims, key, 'HS256').
+"""
 
 PUSHES: Final = (
     Push(
@@ -279,7 +282,9 @@ def test_at_least_ten_carriers_are_documented_here() -> None:
 
 
 def test_shipengine_signs_stamp_and_body_with_a_published_key() -> None:
-    """docs.shipstation.com/apis/docs/guides/webhooks-validation, read 2026-11: RSA-SHA256 over `timestamp.body`, in base64."""
+    """docs.shipstation.com/apis/docs/guides/webhooks-validation, read 2026-11: RSA-SHA256 over
+    `timestamp.body`, in base64.
+    """
     private = generate_private_key(public_exponent=65537, key_size=2048)
     pem = (
         private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
@@ -305,7 +310,9 @@ def test_shipengine_signs_stamp_and_body_with_a_published_key() -> None:
 
 
 def test_inpost_may_sign_by_rsa() -> None:
-    """developers.inpost-group.com/webhook-signature-verification, read 2026-11: SHA256withRSA, base64, x-inpost-signature."""
+    """developers.inpost-group.com/webhook-signature-verification, read 2026-11: SHA256withRSA,
+    base64, x-inpost-signature.
+    """
     private = generate_private_key(public_exponent=65537, key_size=2048)
     pem = (
         private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
@@ -332,7 +339,8 @@ def test_no_header_is_checked_that_a_carrier_never_sends() -> None:
 
 
 def test_what_a_shipper_may_choose_is_left_to_the_setting() -> None:
-    # a row of `CARRIERS` that lists Basic or a token of the URL opens it to everyone; Shippo documents its token
+    # a row of `CARRIERS` that lists Basic or a token of the URL opens it to everyone;
+    # Shippo documents its token
     listed = {
         carrier.carrier_id
         for carrier in CARRIERS.values()

@@ -22,7 +22,9 @@ from tests.statesvc.ingress.conftest import LIMITS
 
 @pytest.fixture
 async def own_server(tmp_path: Path) -> AsyncIterator[Dsns]:
-    """Run a migrated server; commits that ask for more than its own disk wait for a standby that there is not."""
+    """Run a migrated server; commits that ask for more than its own disk wait for a
+    standby that there is not.
+    """
     overrides = {
         "fsync": "off",
         "shared_buffers": "32MB",
@@ -47,7 +49,9 @@ async def wait_for_no_standby(dsns: Dsns) -> None:
 
 
 async def claim_one(dsns: Dsns, keyring: Keyring) -> list[Message]:
-    """Return what a worker leases of one message, on a connection whose commits wait for the standby."""
+    """Return what a worker leases of one message, on a connection whose commits wait for the
+    standby.
+    """
     async with await AsyncConnection.connect(dsns.service, autocommit=True) as connection:
         await put(connection, [seal_message(keyring, "acme", b"b", "{}")])
         await connection.execute("SET synchronous_commit = on")

@@ -222,7 +222,9 @@ async def test_a_further_lane_opens_only_for_a_group_worth_it(
     ):
 
         async def lanes_in_use(at_least: int) -> int:
-            """Count those that wait for the table: the pool's own figures count a connection that it merely opens."""
+            """Count those that wait for the table: the pool's own figures count a
+            connection that it merely opens.
+            """
             async with asyncio.timeout(30):
                 while True:
                     cursor = await watcher.execute(

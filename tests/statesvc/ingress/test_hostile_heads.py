@@ -1,4 +1,7 @@
-"""Heads that no carrier sends: too long, doubled, not text. They get a plain refusal, and nothing of them is written down."""
+"""Heads that no carrier sends: too long, doubled, not text.
+
+They get a plain refusal, and nothing of them is written down.
+"""
 
 import asyncio
 import base64
@@ -22,7 +25,9 @@ def written() -> Iterator[io.StringIO]:
 
 
 async def answer(site: Any, head: bytes, body: bytes = b"1") -> int:
-    """Return the status of a request of these bytes; 0 where the connection was closed without one."""
+    """Return the status of a request of these bytes; 0 where the connection was closed without
+    one.
+    """
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
     try:
         writer.write(

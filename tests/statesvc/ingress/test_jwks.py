@@ -1,4 +1,6 @@
-"""A carrier's published keys: fetched once, kept while its server is away, never fetched at a stranger's word, never from inside."""
+"""A carrier's published keys: fetched once, kept while its server is away, never fetched at a
+stranger's word, never from inside.
+"""
 
 import base64
 import json
@@ -21,7 +23,8 @@ from statesvc.ingress.jwks import (
 )
 
 PUBLIC = generate_private_key(public_exponent=65537, key_size=2048).public_key()
-SHORT = generate_private_key(public_exponent=65537, key_size=1024).public_key()  # noqa: S505 - to be refused
+# to be refused
+SHORT = generate_private_key(public_exponent=65537, key_size=1024).public_key()  # noqa: S505
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 
 

@@ -1,4 +1,5 @@
-"""A secret in a URL stays out of everything that is written: log lines of every level, metrics, stored headers, problems.
+"""A secret in a URL stays out of everything that is written: log lines of every level, metrics,
+stored headers, problems.
 
 Spans begin at the worker, which never sees a URL.
 """

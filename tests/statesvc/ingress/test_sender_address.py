@@ -1,4 +1,6 @@
-"""Sender's address of a request: what a stranger writes is not believed, what a trusted proxy writes is."""
+"""Sender's address of a request: what a stranger writes is not believed, what a
+trusted proxy writes is.
+"""
 
 from ipaddress import ip_address, ip_network
 

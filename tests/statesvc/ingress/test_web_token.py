@@ -1,4 +1,6 @@
-"""Web tokens: HS256 with our secret, in force, written in the one way of the standard; nothing else."""
+"""Web tokens: HS256 with our secret, in force, written in the one way of the
+standard; nothing else.
+"""
 
 import base64
 import hmac

@@ -1,7 +1,8 @@
-"""JSON as tables hold it, of all carriers' fixtures: what dictionaries are trained with, and what they are measured on.
+"""JSON as tables hold it, of all carriers' fixtures: what dictionaries are trained with, and
+what they are measured on.
 
-`python -m tests.statesvc.log.json_samples NUMBER` writes the dictionary of a number that there is none of yet. One that landed is never
-written again: rows that it compressed stay for years.
+`python -m tests.statesvc.log.json_samples NUMBER` writes the dictionary of a number that there is
+none of yet. One that landed is never written again: rows that it compressed stay for years.
 """
 
 import sys
@@ -42,13 +43,17 @@ _SECONDS: Final = 3 * 365 * 24 * 3600
 
 
 class JsonSamples:
-    """Samples of entries, the same for a seed; their ids, hashes and times are random, as in a log."""
+    """Samples of entries, the same for a seed; their ids, hashes and times are random, as in a
+    log.
+    """
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
 
     def by_kind(self) -> Iterator[tuple[str, bytes]]:
-        """Yield kind and bytes: of each event, of what it caused, of what is known of the shipment then, and of what happens seldom."""
+        """Yield kind and bytes: of each event, of what it caused, of what is known of the shipment
+        then, and of what happens seldom.
+        """
         for carrier_id, events in self._events():
             facts = []
             for version, (before, event) in enumerate(pairwise([None, *events]), start=1):

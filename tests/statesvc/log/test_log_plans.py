@@ -242,7 +242,9 @@ async def test_the_stream_and_an_instant_read_the_months_of_their_entries_alone(
 
 
 def planned(rows: list[str], table: str) -> int:
-    """Return how many partitions of a table the plan names: each costs, whether it is looked into or not."""
+    """Return how many partitions of a table the plan names: each costs, whether it
+    is looked into or not.
+    """
     scans = (row for row in rows if "Bitmap Index Scan" not in row)
     return len(
         {

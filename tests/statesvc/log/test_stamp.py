@@ -1,4 +1,6 @@
-"""A time stamp is believed only if it is of this note, answers this request and is signed by the authority that is trusted."""
+"""A time stamp is believed only if it is of this note, answers this request and is signed by the
+authority that is trusted.
+"""
 
 import subprocess
 from itertools import product

@@ -1,4 +1,6 @@
-"""Due times after a clock that was ahead: nothing waits for the time that it showed; what waits by a rule goes on waiting."""
+"""Due times after a clock that was ahead: nothing waits for the time that it showed; what waits by
+a rule goes on waiting.
+"""
 
 from typing import Any
 
@@ -39,7 +41,8 @@ async def test_a_message_that_came_while_the_clock_was_ahead_is_not_held_until_t
     assert await shop.claim() == []
     assert HOUR - 60 < await seconds_in_future(shop.connection) < HOUR + 60
     woken = Woken()
-    await inbox_due_times(shop.context.pool, shop.context.telemetry, woken)._work()  # noqa: SLF001 - one pass of it
+    # one pass of it
+    await inbox_due_times(shop.context.pool, shop.context.telemetry, woken)._work()  # noqa: SLF001
     assert woken.channels == list(READY_NOW)
     assert len(await shop.claim()) == 1
     assert (

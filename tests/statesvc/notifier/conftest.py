@@ -199,7 +199,9 @@ class World:
         )
 
     async def attempts(self) -> list[Any]:
-        """Return all tries, those in entries and those at what has not ended, in the order in which they were recorded."""
+        """Return all tries, those in entries and those at what has not ended, in the order in
+        which they were recorded.
+        """
         return [tuple(row[:3]) for row in await self.rows(TRIES)]
 
     async def ends(self) -> list[Any]:

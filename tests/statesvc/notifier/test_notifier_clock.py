@@ -1,4 +1,6 @@
-"""Notifications that were put or scheduled while the database's clock was ahead are sent, not held until the time that it showed."""
+"""Notifications that were put or scheduled while the database's clock was ahead are sent, not held
+until the time that it showed.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""Coalescing when too much waits: what collapses, what it says, and that nothing is lost without a word."""
+"""Coalescing when too much waits: what collapses, what it says, and that nothing is lost without a
+word.
+"""
 
 import asyncio
 import hashlib

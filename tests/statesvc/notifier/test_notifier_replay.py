@@ -1,4 +1,6 @@
-"""A notification that gave up, replayed: the same webhook id, attempts numbered on, the schedule from its beginning."""
+"""A notification that gave up, replayed: the same webhook id, attempts numbered on, the
+schedule from its beginning.
+"""
 
 from typing import Any
 from uuid import uuid4
@@ -21,7 +23,10 @@ def order(*ids: int) -> RepairRequest:
 
 
 async def exhaust(world: Any, until: Any, *, told_before: int = 0) -> int:
-    """Try one notification once, and with that for the last time; return its dead letter. `told_before`: attempts of earlier replays."""
+    """Try one notification once, and with that for the last time; return its dead letter.
+
+    `told_before`: attempts of earlier replays.
+    """
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
     await world.connection.execute(

@@ -28,7 +28,10 @@ HEADERS = {"webhook-id": "n1-00"}
 async def raw_server(
     handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
 ) -> AsyncIterator[str]:
-    """Answer connections as `handle` does; at the end all of them are closed. Yields host and port."""
+    """Answer connections as `handle` does; at the end all of them are closed.
+
+    Yields host and port.
+    """
     tasks: set[asyncio.Task[None]] = set()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

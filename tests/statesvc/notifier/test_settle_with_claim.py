@@ -1,4 +1,6 @@
-"""What was delivered, and nothing waits for, is settled with the next claim; everything else at once."""
+"""What was delivered, and nothing waits for, is settled with the next claim;
+everything else at once.
+"""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,6 @@
-"""Legible values of a database: every table, opened with every key that the service holds, until nothing more opens."""
+"""Legible values of a database: every table, opened with every key that the service holds,
+until nothing more opens.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -21,7 +23,9 @@ MASTER = SealingKey(bytes(range(32)))
 
 
 async def legible(connection: AsyncConnection[Any], further: Iterable[bytes] = ()) -> bytes:
-    """Return all that can be read in the tables (`further`: in files beside them), plain or unsealed, one value after the other."""
+    """Return all that can be read in the tables (`further`: in files beside them), plain or
+    unsealed, one value after the other.
+    """
     values = [_decompressed(value) for value in (*await _values(connection), *further)]
     event_ids = {
         value.decode() for value in values if value[:3] in {b"d1-", b"e1-"} and len(value) < 40
@@ -116,7 +120,9 @@ async def _contexts(connection: AsyncConnection[Any], event_ids: set[str]) -> li
 
 
 async def _wraps(connection: AsyncConnection[Any]) -> list[SealingKey]:
-    """Return what wraps the keys of bodies, made of the keys that are left of the shipments that each message names."""
+    """Return what wraps the keys of bodies, made of the keys that are left of the shipments
+    that each message names.
+    """
     left = {
         shipment_id: MASTER.unwrap(sealed, shipment_context(shipment_id))
         for shipment_id, sealed in await _rows(

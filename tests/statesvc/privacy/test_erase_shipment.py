@@ -1,4 +1,6 @@
-"""Erased: nothing that the service holds opens any more, everything that was bound to it still verifies, and the shipment lives on."""
+"""Erased: nothing that the service holds opens any more, everything that was bound to it still
+verifies, and the shipment lives on.
+"""
 
 import asyncio
 import io

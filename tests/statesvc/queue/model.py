@@ -27,7 +27,9 @@ class Waiting:
         return self.token not in {None, NOBODY}
 
     def give_back(self, available_at: int) -> None:
-        """Give it back into its lane, or parked: one that ever cost a worker its life is claimed alone from then on."""
+        """Give it back into its lane, or parked: one that ever cost a worker its life is
+        claimed alone from then on.
+        """
         self.token = NOBODY if self.attempts - 1 - self.retries > 0 else None
         self.available_at = available_at
 
@@ -49,7 +51,9 @@ class Inbox:
         self.attempts: Counter[tuple[UUID, int, str]] = Counter()
 
     def share(self, carrier_id: str, limit: int) -> int:
-        """Return the share by weight; where weights differ the turns may be cut one early, for everybody gets one."""
+        """Return the share by weight; where weights differ the turns may be cut one early,
+        for everybody gets one.
+        """
         share = int(limit * self.weights[carrier_id] / sum(self.weights.values()))
         return share if len(set(self.weights.values())) == 1 else share - 1
 
@@ -67,7 +71,10 @@ class Inbox:
         )
 
     def ended(self) -> list[UUID]:
-        """Return leases that ended and what is parked, as far as it may be claimed now. A lease that is taken over adds none in flight."""
+        """Return leases that ended and what is parked, as far as it may be claimed now.
+
+        A lease that is taken over adds none in flight.
+        """
         return [
             m
             for m, message in self.waiting.items()

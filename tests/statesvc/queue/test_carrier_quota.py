@@ -121,7 +121,9 @@ async def test_a_carrier_that_another_claim_is_counting_gets_none_and_its_mark_s
 async def test_the_bound_holds_under_claims_at_the_same_time_and_nothing_is_stranded(
     database: Any, inbox: Any
 ) -> None:
-    """Eight clients claim and give up as fast as they can; after every step the count is looked at."""
+    """Eight clients claim and give up as fast as they can; after every step the count is looked
+    at.
+    """
     await inbox.set_quota("bounded", in_flight_max=5)
     await inbox.put(*["bounded"] * 120, *["free"] * 120)
     seen = []
@@ -141,7 +143,9 @@ async def test_the_bound_holds_under_claims_at_the_same_time_and_nothing_is_stra
 
 
 async def _locked(inbox: Any, other: Any, **asked: Any) -> tuple[int, int]:
-    """Return how many messages an open claim took, and how many rows others cannot lock meanwhile."""
+    """Return how many messages an open claim took, and how many rows others cannot lock
+    meanwhile.
+    """
     free = "WITH f AS (SELECT 1 FROM statesvc.inbox FOR UPDATE SKIP LOCKED) SELECT count(*) FROM f"
     async with inbox.connection.transaction():
         taken = len(await inbox.claim(**asked))

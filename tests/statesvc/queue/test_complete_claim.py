@@ -1,4 +1,6 @@
-"""A claim says whether it left anything that is ready: a worker then waits for a wake-up instead of claiming again."""
+"""A claim says whether it left anything that is ready: a worker then waits for a wake-up
+instead of claiming again.
+"""
 
 from typing import Any
 

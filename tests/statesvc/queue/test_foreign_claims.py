@@ -231,7 +231,9 @@ async def test_a_shared_carrier_that_floods_leaves_the_others_their_part_of_each
 
 
 async def _cost(inbox: Any, *, backlog: str, **asked: Any) -> tuple[int, float]:
-    """Return pages that a claim touches, and milliseconds: the least of a few, since a vacuum meanwhile keeps dead index entries alive."""
+    """Return pages that a claim touches, and milliseconds: the least of a few, since a vacuum
+    meanwhile keeps dead index entries alive.
+    """
     return min([await _cost_once(inbox, backlog=backlog, **asked) for _ in range(_TRIES)])
 
 
@@ -248,7 +250,8 @@ async def _cost_once(inbox: Any, *, backlog: str, **asked: Any) -> tuple[int, fl
 
 
 async def test_neither_reader_walks_the_others_backlog(inbox: Any) -> None:
-    # an ANALYZE by autovacuum keeps a snapshot, and while it lasts no claim may skip the dead entries of those before it
+    # an ANALYZE by autovacuum keeps a snapshot, and while it lasts no claim may skip the dead
+    # entries of those before it
     await inbox.as_owner("ALTER TABLE statesvc.inbox SET (autovacuum_enabled = off)")
     await inbox.connection.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
     await inbox.connection.execute(FILL, {"carrier_id": "ups", "rows": BACKLOG, "stage": "raw"})

@@ -1,7 +1,8 @@
-"""The claim protocol against a model, on a real database whose clock stands still unless it is moved.
+"""The claim protocol against a model, on a real database whose clock stands still unless it is
+moved.
 
-Whatever clients do in whatever order, with tokens that are current or long lost, the inbox holds exactly what the model says.
-Two broken protocols show that the machine sees what it is there for.
+Whatever clients do in whatever order, with tokens that are current or long lost, the inbox holds
+exactly what the model says. Two broken protocols show that the machine sees what it is there for.
 """
 
 from collections import Counter
@@ -50,7 +51,10 @@ UNTIL_FOUND = settings(
 )
 
 NOTICED = (AssertionError, FlakyFailure)
-"""Errors of a broken protocol. Hypothesis repeats the failing run; where a broken claim then does something else, it says so."""
+"""Errors of a broken protocol.
+
+Hypothesis repeats the failing run; where a broken claim then does something else, it says so.
+"""
 
 
 class Protocol(Inbox, RuleBasedStateMachine):
@@ -157,7 +161,9 @@ class Protocol(Inbox, RuleBasedStateMachine):
         self.tokens += {token for _, token, _ in claimed}
 
     def bury_the_dead(self, taken: set[UUID]) -> dict[UUID, str]:
-        """Bury suspects with too many deaths until one is found that may live; which ties go first is free. Return whom it hit."""
+        """Bury suspects with too many deaths until one is found that may live; which ties go first
+        is free. Return whom it hit.
+        """
         dead_letters = self.run(
             "SELECT message_id FROM statesvc.dead_letter WHERE cause = 'worker_died' AND resolved_at IS NULL"
         )
@@ -240,7 +246,9 @@ class Protocol(Inbox, RuleBasedStateMachine):
 
     @rule(place=PLACES)
     def replay(self, place: int) -> None:
-        """Replay a dead letter as if it had never been tried, once; but not while its carrier is held."""
+        """Replay a dead letter as if it had never been tried, once; but not while its carrier is
+        held.
+        """
         if not self.buried:
             return
         message_id = sorted(self.buried)[place % len(self.buried)]

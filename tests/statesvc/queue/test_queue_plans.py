@@ -1,4 +1,6 @@
-"""Reads of a claim: no scan grows with what waits, with what is dead, or with what others did not want."""
+"""Reads of a claim: no scan grows with what waits, with what is dead, or with what others did not
+want.
+"""
 
 from typing import Any
 
@@ -36,7 +38,9 @@ async def _pages(inbox: Any, *, sweep: bool = False) -> int:
 
 
 async def _rows_read(inbox: Any, *, stage: str = "any", sweep: bool = False) -> tuple[int, int]:
-    """Return the rows that one claim reads of the tables that grow: by sequential scans, through indexes."""
+    """Return the rows that one claim reads of the tables that grow: by sequential
+    scans, through indexes.
+    """
     async with inbox.connection.transaction():
         (before,) = await inbox.rows(READ)
         assert len(await inbox.rows(CLAIM, stage, sweep)) == 64

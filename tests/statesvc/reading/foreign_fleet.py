@@ -1,4 +1,6 @@
-"""A fleet that is not ours: it has the inbox key and the functions of the protocol, and reads as it is told."""
+"""A fleet that is not ours: it has the inbox key and the functions of the protocol,
+and reads as it is told.
+"""
 
 import base64
 import json

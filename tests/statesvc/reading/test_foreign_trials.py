@@ -1,4 +1,6 @@
-"""Another fleet's reading of a carrier: it is tried in the shadow, given a share, and turned back."""
+"""Another fleet's reading of a carrier: it is tried in the shadow, given a share, and turned
+back.
+"""
 
 import json
 from typing import Any

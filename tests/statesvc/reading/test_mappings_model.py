@@ -1,4 +1,6 @@
-"""Whatever is taught and taken back, in whatever order: an event is read by the narrowest of the latest rows, or by its normalizer."""
+"""Whatever is taught and taken back, in whatever order: an event is read by the narrowest of the
+latest rows, or by its normalizer.
+"""
 
 import random
 from typing import Any

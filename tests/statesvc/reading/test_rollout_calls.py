@@ -1,4 +1,6 @@
-"""Turning a candidate's share over the API: recorded, refused where it cannot be, and shown with what was found."""
+"""Turning a candidate's share over the API: recorded, refused where it cannot be, and
+shown with what was found.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any

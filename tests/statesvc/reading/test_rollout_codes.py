@@ -1,4 +1,6 @@
-"""Learning codes: who reads by category is listed until a row says what the code means, and rows become visible in their order."""
+"""Learning codes: who reads by category is listed until a row says what the code means, and rows
+become visible in their order.
+"""
 
 import asyncio
 

@@ -1,4 +1,6 @@
-"""The commands of docs/normalizer-versions.md in their order, with the planted carrier in the place of UPS."""
+"""The commands of docs/normalizer-versions.md in their order, with the planted
+carrier in the place of UPS.
+"""
 
 import base64
 import shlex

@@ -1,4 +1,6 @@
-"""A child that does not answer is named, ended and started again; a supervisor that slept concludes nothing from its sleep."""
+"""A child that does not answer is named, ended and started again; a supervisor that slept concludes
+nothing from its sleep.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,7 @@
-"""Children that are forked from a process which has loaded all roles. What a supervisor does here is in functions that `main` runs."""
+"""Children that are forked from a process which has loaded all roles.
+
+What a supervisor does here is in functions that `main` runs.
+"""
 
 import asyncio
 import gc
@@ -61,7 +64,9 @@ def report(path: Path) -> int:
 
 
 def stop_when_asked(path: Path, *, aborts: bool = False) -> int:
-    """Print `up` when it listens; once it was asked to stop, or to abort, print which of the two it was."""
+    """Print `up` when it listens; once it was asked to stop, or to abort, print
+    which of the two it was.
+    """
 
     async def listen() -> None:
         signals = StopSignals()

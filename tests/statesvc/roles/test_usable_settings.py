@@ -1,4 +1,6 @@
-"""Settings that a role could not work with are said in one line, before anything is made, migrated or forked."""
+"""Settings that a role could not work with are said in one line, before anything is
+made, migrated or forked.
+"""
 
 import os
 import socket

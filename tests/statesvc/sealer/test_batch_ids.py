@@ -1,4 +1,6 @@
-"""A batch id that exists is never given out twice, wherever the sequence stands; and sealing goes on once it stands right."""
+"""A batch id that exists is never given out twice, wherever the sequence stands; and sealing goes
+on once it stands right.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""A sealer whose clock and the database's disagree seals nothing, whichever is wrong, and says so."""
+"""A sealer whose clock and the database's disagree seals nothing, whichever is wrong, and says
+so.
+"""
 
 import io
 import json

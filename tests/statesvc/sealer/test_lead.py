@@ -45,7 +45,8 @@ async def test_the_published_file_holds_the_newest_head(database: Any, tmp_path:
     async with story(database, Publication(file=file, origin="log.example/tests")) as log:
         await two_passes(log)
         assert read_published(file) == (await log.seal()).note
-        assert sorted(os.listdir(tmp_path)) == ["checkpoint"]  # noqa: PTH208 - a test waits for nothing else
+        # a test waits for nothing else
+        assert sorted(os.listdir(tmp_path)) == ["checkpoint"]  # noqa: PTH208
 
 
 async def test_a_restored_backup_is_not_signed_over(database: Any, tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Checkpoints on a shelf outside: each under its size for ever, the newest as `latest`, and nothing signed below it."""
+"""Checkpoints on a shelf outside: each under its size for ever, the newest as `latest`, and
+nothing signed below it.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -159,7 +159,9 @@ async def test_the_sweep_finds_what_no_wake_up_announced(database: Any) -> None:
 async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(
     database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Version 3 commits long after others were sealed; version 4, which follows at once, must come after it."""
+    """Version 3 commits long after others were sealed; version 4, which follows at
+    once, must come after it.
+    """
     # how long the cut by time waited for a late batch, before there was a mark by transactions
     monkeypatch.setattr(loop, "_LATE_SECONDS", 0.05, raising=False)
     async with (

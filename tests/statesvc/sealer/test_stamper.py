@@ -1,4 +1,6 @@
-"""Heads are stamped once an interval and at a new key; whatever the authority answers, sealing goes on and no wrong stamp is kept."""
+"""Heads are stamped once an interval and at a new key; whatever the authority answers, sealing goes
+on and no wrong stamp is kept.
+"""
 
 import asyncio
 import json
@@ -71,7 +73,8 @@ async def stamping(
 
 async def _stamps(log: Story, count: int) -> list[Any]:
     async with asyncio.timeout(15):
-        while len(found := await log.rows(STAMPS)) < count:  # noqa: ASYNC110 - a server and a database decide
+        # a server and a database decide
+        while len(found := await log.rows(STAMPS)) < count:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     return found
 

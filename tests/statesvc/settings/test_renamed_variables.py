@@ -1,4 +1,6 @@
-"""A setting that was renamed works under its old name for two minor releases, with a warning, and is refused by name afterwards."""
+"""A setting that was renamed works under its old name for two minor releases, with a warning, and
+is refused by name afterwards.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -44,7 +46,8 @@ def test_what_is_set_under_an_old_name_is_taken_with_a_warning_that_shows_no_val
     ("version", "works"),
     [("0.1.0", True), ("0.2.9", True), ("0.3.0", False), ("0.10.0", False), ("1.0.0", False)],
 )
-def test_an_old_name_works_in_two_minor_releases(version: str, works: bool) -> None:  # noqa: FBT001 - of the table above
+# of the table above
+def test_an_old_name_works_in_two_minor_releases(version: str, works: bool) -> None:  # noqa: FBT001
     environment = {"STATESVC_LISTEN_PORT": "8000"}
     renames = Renames(ROWS, GONE, version)
     assert bool(renames.adopt(environment)) is works

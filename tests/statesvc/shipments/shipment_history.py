@@ -1,4 +1,6 @@
-"""Generated histories of shipments, which go through the service's own append, erasure and watcher on a real database."""
+"""Generated histories of shipments, which go through the service's own append, erasure and
+watcher on a real database.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -84,7 +86,10 @@ class Messages:
 
 @dataclass(frozen=True)
 class Reread:
-    """A correction of our own: of a scan, or of our last correction of it. Without a status the scan is taken back."""
+    """A correction of our own: of a scan, or of our last correction of it.
+
+    Without a status the scan is taken back.
+    """
 
     scan: int
     status: Status | None = None

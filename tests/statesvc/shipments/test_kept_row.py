@@ -1,7 +1,9 @@
-"""The row of a shipment that is kept up to date, against the fold of its whole history: equal in every column, whatever happened.
+"""The row of a shipment that is kept up to date, against the fold of its whole history: equal in
+every column, whatever happened.
 
-One number in several spellings, numbers that are used twice, late and repeated scans, values that come later, corrections of carriers and
-of ours, erased shipments. Triggers that spoil the row, and a fold that takes the wrong event, show that a difference is seen.
+One number in several spellings, numbers that are used twice, late and repeated scans, values that
+come later, corrections of carriers and of ours, erased shipments. Triggers that spoil the row, and
+a fold that takes the wrong event, show that a difference is seen.
 """
 
 import asyncio
@@ -77,7 +79,9 @@ TOLD_STEPS: tuple[Step, ...] = (
     Messages(((Push(4, spelling=2),),)),
     Reread(3),
 )
-"""A parcel that is late, attempted (which comes late), delivered, signed for later; the delivery is taken back."""
+"""A parcel that is late, attempted (which comes late), delivered, signed for later; the
+delivery is taken back.
+"""
 ERASED_STEPS: tuple[Step, ...] = (
     Messages(((Push(0),),)),
     Erased(0),

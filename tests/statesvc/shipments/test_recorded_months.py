@@ -1,4 +1,7 @@
-"""An entry about a shipment may come years after its last event. Readers plan with the months that have any, and miss none."""
+"""An entry about a shipment may come years after its last event.
+
+Readers plan with the months that have any, and miss none.
+"""
 
 from typing import Any
 from unittest.mock import patch

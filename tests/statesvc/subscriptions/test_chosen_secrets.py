@@ -1,4 +1,6 @@
-"""`PUT /v1/subscriptions/{id}` and its secret: the same call again changes nothing, and another one is refused."""
+"""`PUT /v1/subscriptions/{id}` and its secret: the same call again changes nothing, and
+another one is refused.
+"""
 
 import base64
 from typing import Any

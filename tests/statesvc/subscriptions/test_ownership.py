@@ -1,4 +1,6 @@
-"""A subscription belongs to its key's owner: a stranger can neither see nor touch it, and it sends what the owner may read."""
+"""A subscription belongs to its key's owner: a stranger can neither see nor touch it, and it sends
+what the owner may read.
+"""
 
 import asyncio
 from typing import Any
@@ -18,7 +20,8 @@ CALLS = [
     (route.method, route.path.removeprefix(ONE))
     for route in routes_of(OPERATIONS, context=None)
     if route.path.startswith(ONE)
-    # an id that does not exist is made: a taken one has to be refused (tests/statesvc/subscriptions/test_chosen_secrets.py)
+    # an id that does not exist is made: a taken one has to be refused
+    # (tests/statesvc/subscriptions/test_chosen_secrets.py)
     and (route.method, route.path) != ("PUT", ONE)
 ]
 BODIES: dict[tuple[str, str], Any] = {

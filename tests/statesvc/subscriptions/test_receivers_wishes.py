@@ -1,4 +1,6 @@
-"""Requests as a receiver asks for them: its own headers, a second signature, a name; and what works without a master key."""
+"""Requests as a receiver asks for them: its own headers, a second signature, a name; and what
+works without a master key.
+"""
 
 import base64
 import hashlib

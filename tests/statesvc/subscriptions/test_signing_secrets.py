@@ -1,4 +1,6 @@
-"""Whatever signs, and through every rotation: a test send verifies by what its subscriber was given."""
+"""Whatever signs, and through every rotation: a test send verifies by what its subscriber was
+given.
+"""
 
 import base64
 import contextlib
@@ -29,7 +31,9 @@ async def test_a_test_is_sent_once_signed_with_both_secrets_and_leaves_no_trace(
 
 
 def verifies(shown: str, headers: dict[str, str], body: bytes) -> bool:
-    """Return whether one of the Ed25519 signatures is of the public key, as Standard Webhooks 1.0.0 describes it."""
+    """Return whether one of the Ed25519 signatures is of the public key, as Standard
+    Webhooks 1.0.0 describes it.
+    """
     key = Ed25519PublicKey.from_public_bytes(base64.b64decode(shown.removeprefix("whpk_")))
     content = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
     for signature in headers["webhook-signature"].split():

@@ -1,4 +1,6 @@
-"""A test of a type: its example, signed like any other, listed with the attempts, and of no effect."""
+"""A test of a type: its example, signed like any other, listed with the attempts, and of no
+effect.
+"""
 
 from typing import Any
 

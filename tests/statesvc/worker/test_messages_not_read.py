@@ -1,4 +1,6 @@
-"""A message of which nothing is read, though something is there, is counted apart, and a person sees it."""
+"""A message of which nothing is read, though something is there, is counted apart, and a person
+sees it.
+"""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""Sources of events' times: what is counted of them, and what a shipment says of a step without one."""
+"""Sources of events' times: what is counted of them, and what a shipment says of a step without
+one.
+"""
 
 from tests.world.shop import MORNING, Shop
 

@@ -1,4 +1,6 @@
-"""Two workers of one machine: a wake-up is for the first, and the second is there when the first is not."""
+"""Two workers of one machine: a wake-up is for the first, and the second is there
+when the first is not.
+"""
 
 import os
 import signal

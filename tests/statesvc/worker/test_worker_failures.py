@@ -186,7 +186,9 @@ async def test_the_loop_works_when_woken_and_stops_without_a_lease(shop: Shop) -
 
 
 async def _count_calls(shop: Shop, function: str) -> str:
-    """Have the database count the calls of a function without arguments; return the query of that count."""
+    """Have the database count the calls of a function without arguments; return the query of that
+    count.
+    """
     returned = await shop.value(
         "SELECT pg_get_function_result(%s::regproc)", f"statesvc.{function}"
     )

@@ -1,4 +1,6 @@
-"""Dedupe rows: what a scan carries stands in its own, and other envelopes and later recipes find the scan by aliases."""
+"""Dedupe rows: what a scan carries stands in its own, and other envelopes and later recipes
+find the scan by aliases.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,6 @@
-"""Order in which the events of one message come into the log: as they happened, however the carrier lists them."""
+"""Order in which the events of one message come into the log: as they happened, however
+the carrier lists them.
+"""
 
 import json
 from typing import Any

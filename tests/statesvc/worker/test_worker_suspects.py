@@ -1,4 +1,6 @@
-"""A message whose worker died is worked on while nothing else is: if it kills again, it charges nobody else."""
+"""A message whose worker died is worked on while nothing else is: if it kills again,
+it charges nobody else.
+"""
 
 import asyncio
 from collections.abc import Sequence

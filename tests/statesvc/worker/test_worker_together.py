@@ -16,7 +16,9 @@ STATUSES = ("picked_up", "in_transit", "exception", "out_for_delivery", "deliver
 
 
 def _push(chance: random.Random, place: int) -> bytes:
-    """Build scans of three shipments; often those of another push, sometimes with a signer, sometimes with other facts."""
+    """Build scans of three shipments; often those of another push, sometimes with a signer,
+    sometimes with other facts.
+    """
     scans: list[dict[str, Any]] = []
     for _ in range(chance.randint(1, 6)):
         number, minute = chance.choice("ABC"), chance.randrange(60)
@@ -36,7 +38,9 @@ def _push(chance: random.Random, place: int) -> bytes:
 
 
 async def _work_together(*workers: Shop, limit: int) -> None:
-    """Work until nothing is left, also of what one postponed because the other had locked its shipment."""
+    """Work until nothing is left, also of what one postponed because the other had locked its
+    shipment.
+    """
 
     async def work(worker: Shop) -> None:
         while await worker.value("SELECT EXISTS (SELECT FROM statesvc.inbox)"):

@@ -52,7 +52,9 @@ def works(shop: Shop) -> Works:
 
 
 async def _push_in_window(shop: Shop, listener: Listener) -> None:
-    """Push until one waits: a claim that could not say whether it left something is followed at once, and opens no window."""
+    """Push until one waits: a claim that could not say whether it left something is followed at
+    once, and opens no window.
+    """
     for number in range(5):
         await shop.push(_scan(f"N{number}"))
         listener.event(INBOX).set()

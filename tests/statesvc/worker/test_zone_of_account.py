@@ -1,4 +1,6 @@
-"""A worker reads in the zone of the account, says so on record, and knows a scan again that it read in another."""
+"""A worker reads in the zone of the account, says so on record, and knows a scan again
+that it read in another.
+"""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""A worker in a process of its own, woken over a folder: `worker_process.py DSN FOLDER NAME`. Runs until it is killed."""
+"""A worker in a process of its own, woken over a folder: `worker_process.py DSN FOLDER NAME`.
+
+Runs until it is killed.
+"""
 
 import asyncio
 import sys

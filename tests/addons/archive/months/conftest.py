@@ -21,7 +21,10 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def two_months(database: Database) -> None:
-    """Make what `Archivist.two_months` makes before anybody connects. Written once a run and copied: it takes a second of computing."""
+    """Make what `Archivist.two_months` makes before anybody connects.
+
+    Written once a run and copied: it takes a second of computing.
+    """
 
     async def write(name: str) -> None:
         filled = database.on(name)

@@ -1,4 +1,6 @@
-"""An archiver that is killed (9) before or after a step: DSN FOLDER STEP WHEN on its command line."""
+"""An archiver that is killed (9) before or after a step: DSN FOLDER STEP WHEN on its command
+line.
+"""
 
 import asyncio
 import os

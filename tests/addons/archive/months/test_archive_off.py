@@ -1,4 +1,6 @@
-"""The add-on archive is off on a database of a release that has archives: an answer is complete or there is none."""
+"""The add-on archive is off on a database of a release that has archives: an answer is
+complete or there is none.
+"""
 
 import zipfile
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""Archiving a month where event triggers guard the log: it announces what it drops, and what it dropped stands in the log."""
+"""Archiving a month where event triggers guard the log: it announces what it drops, and what it
+dropped stands in the log.
+"""
 
 import pytest
 from psycopg import AsyncConnection

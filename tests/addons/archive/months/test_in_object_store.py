@@ -61,7 +61,8 @@ async def test_a_store_that_cannot_be_reached_costs_time_alone(
     async def cut(_seconds: float) -> None:
         object_store.cut()
 
-    # the notice has begun, and the file is compared once more before the month leaves: what was written stays written
+    # the notice has begun, and the file is compared once more before the month leaves: what
+    # was written stays written
     assert len((await archivist.run_pass(wait=cut)).leaving) == 1
     (written,) = (await archivist.ledger()).values()
     await archivist.notice(60)

@@ -1,4 +1,6 @@
-"""Late statements about a shipment whose earlier events are archived take effect as if they were there."""
+"""Late statements about a shipment whose earlier events are archived take effect as if they were
+there.
+"""
 
 import asyncio
 from datetime import UTC, datetime

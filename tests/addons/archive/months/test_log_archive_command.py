@@ -1,4 +1,6 @@
-"""The command in a process of its own, as an operator and a worker run it, with the guard of the log's tables standing."""
+"""The command in a process of its own, as an operator and a worker run it, with the guard of the
+log's tables standing.
+"""
 
 import asyncio
 import base64

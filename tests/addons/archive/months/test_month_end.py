@@ -1,4 +1,6 @@
-"""A month ends under traffic, is archived, and a person of it is erased: the log stays whole, and nothing of the person can be read."""
+"""A month ends under traffic, is archived, and a person of it is erased: the log stays whole, and
+nothing of the person can be read.
+"""
 
 import asyncio
 from datetime import UTC, datetime
@@ -20,7 +22,9 @@ from tests.world.shop import CARRIER_ID, Shop, says, shipment
 PERSON = ("Zebedee Quux", "Zanzibar Lane 77", "Under the blue pot")
 OTHER = "Mortimer Other"
 PARTLY = "PARTLY"
-"""State of the month that ends, and of the one after the next: its first entries are in files, its last one is in the tables."""
+"""State of the month that ends, and of the one after the next: its first entries are in files, its
+last one is in the tables.
+"""
 LIVELY = [f"M{n}" for n in range(10)]
 
 
@@ -82,7 +86,8 @@ async def test_a_month_that_ends_under_traffic_is_archived_and_its_people_can_be
             if not minute:
                 # the month before has entries of each, however quickly the clock goes on
                 await shop.until(LEFT, 0)
-            # neither waits for the other: the month turns between two of these, or inside a transaction
+            # neither waits for the other: the month turns between two of these, or inside a
+            # transaction
             await clock.advance(20)
             await archivist.log.seal()
         await shop.until(LEFT, 0)

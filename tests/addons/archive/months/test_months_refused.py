@@ -1,4 +1,6 @@
-"""Months of the log and a place that is not their archive: they stay in the database, whenever the place goes and whoever is killed."""
+"""Months of the log and a place that is not their archive: they stay in the database, whenever the
+place goes and whoever is killed.
+"""
 
 import os
 import shutil

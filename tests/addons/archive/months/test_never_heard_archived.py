@@ -1,4 +1,6 @@
-"""Observations of numbers of which nothing was ever heard have version 0 and no shipment: sealed, verified, archived as all entries are."""
+"""Observations of numbers of which nothing was ever heard have version 0 and no shipment: sealed,
+verified, archived as all entries are.
+"""
 
 import json
 from typing import Any
@@ -25,7 +27,10 @@ TOLD, WAITING = "1Z0808", "1Z0909"
 
 
 async def two_silent_months(archivist: Archivist) -> None:
-    """Two numbers are never heard of: of one the subscriber was told, of the other it waits to be. Then a month of other things."""
+    """Two numbers are never heard of: of one the subscriber was told, of the other it waits to be.
+
+    Then a month of other things.
+    """
     await archivist.log.parcel("1Z0001", 1)
     await archivist.connection.execute(SUBSCRIBE)
     await archivist.never_heard(TOLD)

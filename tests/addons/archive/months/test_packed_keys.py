@@ -1,4 +1,6 @@
-"""The dedupe keys of shipments that are archived as a whole are packed, and no event takes effect twice for that."""
+"""The dedupe keys of shipments that are archived as a whole are packed, and no event takes
+effect twice for that.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -45,7 +47,8 @@ async def test_no_event_takes_effect_twice_after_its_key_was_packed(archivist: A
     await archivist.archived()
     assert await _value(archivist, KEYS, "1Z0001") == 0
     assert await _value(archivist, PACKED, "1Z0001") == events
-    # a shipment that goes on keeps its keys, and so does an id that any shipment may be said to have
+    # a shipment that goes on keeps its keys, and so does an id that any shipment may be said to
+    # have
     assert await _value(archivist, PACKED, "1Z0003") is None
     assert await _value(archivist, KEYS, "1Z0002") == 1
     assert not await is_packing_due(archivist.connection)

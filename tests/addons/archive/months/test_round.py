@@ -1,4 +1,6 @@
-"""A month leaves the database only after its file was written, compared and announced, wherever an archiver dies on the way."""
+"""A month leaves the database only after its file was written, compared and announced, wherever an
+archiver dies on the way.
+"""
 
 import os
 import signal

@@ -107,7 +107,9 @@ async def test_a_changed_entry_is_named(archivist: Archivist) -> None:
 async def test_an_entry_that_was_swapped_in_a_file_with_its_ledger_is_named(
     archivist: Archivist,
 ) -> None:
-    """Somebody writes another file, with good checksums, and changes the ledger: the tree does not have its entry."""
+    """Somebody writes another file, with good checksums, and changes the ledger: the tree
+    does not have its entry.
+    """
     await archivist.two_months()
     month = await archivist.archived()
     path = _path(archivist, month)

@@ -1,4 +1,6 @@
-"""Readers of the whole log, and searches by something else than a number, miss nothing of an archived month."""
+"""Readers of the whole log, and searches by something else than a number, miss
+nothing of an archived month.
+"""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,6 @@
-"""A served stream on a real database, with a real listener, and a log that grows as the worker and the sealer make it grow."""
+"""A served stream on a real database, with a real listener, and a log that grows as the worker and
+the sealer make it grow.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -76,7 +78,9 @@ class Stage:
         await notify(self.log.connection, SEALED)
 
     async def move(self, parcels: Sequence[str], *, carrier_id: str = "ups") -> None:
-        """Move each parcel its whole way: five transitions a parcel, a message each, in one transaction."""
+        """Move each parcel its whole way: five transitions a parcel, a message
+        each, in one transaction.
+        """
         readings = [
             (scan(number, place, status)) for number in parcels for place, status in enumerate(WAY)
         ]

@@ -1,4 +1,6 @@
-"""A client of the stream that reads as the specification says: a field a line, an event at each blank line."""
+"""A client of the stream that reads as the specification says: a field a line, an
+event at each blank line.
+"""
 
 import json
 from collections.abc import AsyncIterator
@@ -35,7 +37,10 @@ def parse(block: bytes) -> Received:
 
 
 class EventSource:
-    """One connection. `blocks` ends where the server ends it. `began_at`: the id of the opening event."""
+    """One connection.
+
+    `blocks` ends where the server ends it. `began_at`: the id of the opening event.
+    """
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self.answer = answer
@@ -70,7 +75,9 @@ class EventSource:
 async def event_source(
     client: Any, path: str = "/v1/stream", **options: Any
 ) -> AsyncIterator[EventSource]:
-    """Open a stream; it is dropped at the end of the block, in the middle of whatever is on its way."""
+    """Open a stream; it is dropped at the end of the block, in the middle of
+    whatever is on its way.
+    """
     answer = await client.get(path, **options)
     try:
         assert answer.status == 200, await answer.text()

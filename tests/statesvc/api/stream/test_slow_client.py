@@ -1,4 +1,6 @@
-"""A client that does not read is cut off; nobody else waits for it, and it comes back to where it was."""
+"""A client that does not read is cut off; nobody else waits for it, and it comes back to where it
+was.
+"""
 
 import asyncio
 import socket
@@ -19,7 +21,9 @@ PARCELS = 1_000
 
 @asynccontextmanager
 async def idle_reader(stage: Stage, path: str = "/v1/stream") -> AsyncIterator[socket.socket]:
-    """Ask for the stream, and read nothing; what fits into its small buffer is all that it takes."""
+    """Ask for the stream, and read nothing; what fits into its small buffer is all that it
+    takes.
+    """
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.setblocking(False)
@@ -34,7 +38,9 @@ async def idle_reader(stage: Stage, path: str = "/v1/stream") -> AsyncIterator[s
 
 
 async def received(connection: socket.socket) -> list[int]:
-    """Return the ids of all whole events that its buffers still hold; the opening event is none of them."""
+    """Return the ids of all whole events that its buffers still hold; the opening
+    event is none of them.
+    """
     found = b""
     loop = asyncio.get_running_loop()
     try:

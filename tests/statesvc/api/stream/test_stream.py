@@ -1,4 +1,6 @@
-"""The stream over HTTP: each transition once, in the log's order, whatever the client or the writers do."""
+"""The stream over HTTP: each transition once, in the log's order, whatever the
+client or the writers do.
+"""
 
 import asyncio
 import random
@@ -102,7 +104,8 @@ async def test_a_transition_that_commits_late_is_seen_once_by_those_who_were_the
             seen += await live.next()
             assert await late.next() == seen[1:]
         assert [block.data["tracking_number"] for block in seen] == ["1ZFIRST", "1ZHELD"]
-        # by the time of recording, or by the batch's id, the second stands before the first: who follows either would miss it
+        # by the time of recording, or by the batch's id, the second stands before the first: who
+        # follows either would miss it
         assert seen[1].data["recorded_at"] < seen[0].data["recorded_at"]
         await stage.log.say(scan("1ZLAST", 1, Status.IN_TRANSIT))
         await stage.publish()

@@ -1,4 +1,6 @@
-"""A ticket opens its selection of the stream for a minute, in place of a key; and the pages that lead up to the stream."""
+"""A ticket opens its selection of the stream for a minute, in place of a key; and the pages that
+lead up to the stream.
+"""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,6 @@
-"""The services that hold the master key: what they wrap they unwrap, and what goes wrong is said without a secret."""
+"""The services that hold the master key: what they wrap they unwrap, and what goes wrong is
+said without a secret.
+"""
 
 import sys
 from collections.abc import AsyncIterator

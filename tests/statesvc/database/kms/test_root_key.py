@@ -1,4 +1,6 @@
-"""The root key under a KMS: made once by whoever comes first, moved to and from, wrapped anew when the KMS's key was rotated."""
+"""The root key under a KMS: made once by whoever comes first, moved to and from, wrapped anew when
+the KMS's key was rotated.
+"""
 
 import asyncio
 import base64

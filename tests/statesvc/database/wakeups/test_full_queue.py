@@ -1,4 +1,6 @@
-"""A NOTIFY queue that a listener of another database keeps full: what was done took effect, and `status` names the session."""
+"""A NOTIFY queue that a listener of another database keeps full: what was done took effect, and
+`status` names the session.
+"""
 
 import json
 from pathlib import Path

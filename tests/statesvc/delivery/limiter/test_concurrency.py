@@ -11,7 +11,9 @@ from statesvc.delivery.limiter.signal import Signal
 
 
 class Crowd:
-    """Keeps a limit reached: whatever is free is started at once, and takes as long as `seconds` says."""
+    """Keeps a limit reached: whatever is free is started at once, and takes as long as `seconds`
+    says.
+    """
 
     def __init__(self, limited: Concurrency) -> None:
         self.limited = limited

@@ -1,4 +1,6 @@
-"""The limiter as a whole: whatever happens in whatever order, its bounds hold and its permits balance."""
+"""The limiter as a whole: whatever happens in whatever order, its bounds hold and its permits
+balance.
+"""
 
 from collections import Counter
 from uuid import UUID, uuid4
@@ -45,7 +47,8 @@ class PermitsMachine(RuleBasedStateMachine):
         self.now += seconds
 
     @rule(target=held, subscription_id=st.sampled_from(SUBSCRIPTIONS), is_retry=st.booleans())
-    def claim_one(self, subscription_id: UUID, is_retry: bool) -> Held | None:  # noqa: FBT001 - drawn by name
+    # drawn by name
+    def claim_one(self, subscription_id: UUID, is_retry: bool) -> Held | None:  # noqa: FBT001
         offer = self.permits.offer(self.now, limit=64)
         allowance = offer.known.get(subscription_id, offer.fresh)
         if (

@@ -1,4 +1,7 @@
-"""Two servers behind one port: whose request it is decides, not where the client's connection is. Real sockets."""
+"""Two servers behind one port: whose request it is decides, not where the client's connection is.
+
+Real sockets.
+"""
 
 import asyncio
 import socket
@@ -110,7 +113,8 @@ class Pair:
 
     async def whole(self) -> None:
         async with asyncio.timeout(5):
-            while not (self.ingress.port_of_both.is_up and self.api.port_of_both.is_up):  # noqa: ASYNC110 - a callback makes it so
+            # a callback makes it so
+            while not (self.ingress.port_of_both.is_up and self.api.port_of_both.is_up):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
 

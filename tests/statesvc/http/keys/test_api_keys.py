@@ -1,4 +1,6 @@
-"""Keys open what their scopes say, until they are revoked; nothing of a key is stored but its hash."""
+"""Keys open what their scopes say, until they are revoked; nothing of a key is stored but its
+hash.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any

@@ -1,4 +1,6 @@
-"""The operator's webhook takes each notice once, signed; what it does not take is tried again and stays listed."""
+"""The operator's webhook takes each notice once, signed; what it does not take is tried
+again and stays listed.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator

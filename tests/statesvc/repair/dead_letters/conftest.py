@@ -54,7 +54,9 @@ class Desk:
         )
 
     async def bury(self, *bodies: bytes) -> list[int]:
-        """Push what cannot be read and work on it; return the open dead letters in the order of their ids."""
+        """Push what cannot be read and work on it; return the open dead letters in
+        the order of their ids.
+        """
         await self.shop.push(*bodies)
         await self.shop.work()
         return await self.open_dead_letters()

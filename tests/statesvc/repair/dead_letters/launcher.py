@@ -1,4 +1,6 @@
-"""Runs `statesvc` with the shop's carrier registered, for tests with real processes; with MENDED=1 its normalizer is mended."""
+"""Runs `statesvc` with the shop's carrier registered, for tests with real processes; with MENDED=1
+its normalizer is mended.
+"""
 
 import os
 import sys

@@ -1,4 +1,6 @@
-"""Putting a message back: once, whoever does it too, and never what is in its queue or has taken effect."""
+"""Putting a message back: once, whoever does it too, and never what is in its queue or has taken
+effect.
+"""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,6 @@
-"""Dead dead_letters whose messages took effect all the same: unknown codes and rejected members are read again."""
+"""Dead dead_letters whose messages took effect all the same: unknown codes and rejected
+members are read again.
+"""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""History read again: corrections that point to the old, an effect like the right reading's, and nothing a second time."""
+"""History read again: corrections that point to the old, an effect like the right reading's, and
+nothing a second time.
+"""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""Rows that a page of `renormalize` reads on a filled table: those that lie next, however rare the carrier is."""
+"""Rows that a page of `renormalize` reads on a filled table: those that lie next,
+however rare the carrier is.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final

@@ -1,4 +1,6 @@
-"""Real carriers' events after their message was erased: corrected by their codes, or reported where a text would be needed."""
+"""Real carriers' events after their message was erased: corrected by their codes, or reported where
+a text would be needed.
+"""
 
 from typing import Any
 
