@@ -41,7 +41,8 @@ def _instant(value: object) -> object:
         return value
     if type(value) is not str or _INSTANT.fullmatch(value) is None:
         raise ValueError(
-            "should be a time such as 2026-03-01T14:05:00-05:00, with its offset and at most six decimals"
+            "should be a time such as 2026-03-01T14:05:00-05:00, with its offset and at most six"
+            " decimals"
         )
     try:
         instant = datetime.fromisoformat(value)

@@ -17,7 +17,8 @@ from events.parsing.sentences import as_compared
 from events.vocabulary import Kind, Reason, Status
 
 _NOT_YET: Final = re.compile(
-    r"\b(?:will|shall|to be|can be|expected|scheduled|soon|estimated|yet|wird|werden|soll|sera|ser[áa]|wordt|zal)\b"
+    r"\b(?:will|shall|to be|can"
+    r" be|expected|scheduled|soon|estimated|yet|wird|werden|soll|sera|ser[áa]|wordt|zal)\b"
     r"|voraussichtlich|prévue?|prevista?"
 )
 """Words of a sentence about the future: it does not give the parcel's present state."""

@@ -35,13 +35,19 @@ def page() -> str:
         [
             "# Life cycle of a shipment",
             "",
-            "Which statuses does a shipment take? `python -m projections.diagram` writes this page from `projections/lifecycle.py`.",
+            (
+                "Which statuses does a shipment take? `python -m projections.diagram` writes this"
+                " page from `projections/lifecycle.py`."
+            ),
             "",
             *_normal_parcel(),
             "",
             "## Moves",
             "",
-            "Arrows are moves caused by scans, with the flag raised. Inside *active* a parcel moves freely. A scan without an arrow",
+            (
+                "Arrows are moves caused by scans, with the flag raised. Inside *active* a parcel"
+                " moves freely. A scan without an arrow"
+            ),
             "is recorded and does not change the status.",
             "",
             "```mermaid",
@@ -50,7 +56,10 @@ def page() -> str:
             "",
             "## All combinations",
             "",
-            "Row: current status. Column: scanned status. `→`: moves there; `·`: stays; number: flag raised:",
+            (
+                "Row: current status. Column: scanned status. `→`: moves there; `·`: stays; number:"
+                " flag raised:"
+            ),
             "",
             *(f"{number}. `{flag.value}`" for number, flag in enumerate(Flag, 1)),
             "",

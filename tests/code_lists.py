@@ -124,7 +124,8 @@ def main() -> int:
     for row in found:
         total, covered = row.mapped + row.waived + row.missing, row.mapped + row.waived
         sys.stdout.write(
-            f"{row.table.removesuffix('.csv'):<24}{total:>6} codes{row.mapped:>6} mapped{row.waived:>5} waived"
+            f"{row.table.removesuffix('.csv'):<24}{total:>6} codes{row.mapped:>6}"
+            f" mapped{row.waived:>5} waived"
         )
         sys.stdout.write(f"{100 * covered / total if total else 0:>8.1f} %\n")
     sys.stdout.write(f"no list: {', '.join(without_list(folder))}\n")

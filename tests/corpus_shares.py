@@ -136,13 +136,19 @@ def table(found: dict[str, Shares]) -> str:
     total = Shares()
     for each in found.values():
         total.add(each)
-    head = "| carrier | payloads | events | right | reported | silent | assumed zone | unmapped |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
+    head = (
+        "| carrier | payloads | events | right | reported | silent | assumed zone | unmapped"
+        " |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
+    )
     return head + "".join(_row(name, each) for name, each in {"**all**": total, **found}.items())
 
 
 def _row(name: str, of: Shares) -> str:
     percent = f" ({of.right / of.events:.1%})" if of.events and of.right != of.events else ""
-    return f"| {name} | {of.payloads} | {of.events} | {of.right}{percent} | {of.reported} | {of.silent} | {of.assumed} | {of.unmapped} |\n"
+    return (
+        f"| {name} | {of.payloads} | {of.events} | {of.right}{percent} | {of.reported} |"
+        f" {of.silent} | {of.assumed} | {of.unmapped} |\n"
+    )
 
 
 def stated() -> dict[str, tuple[int, int, int]]:

@@ -111,7 +111,10 @@ def rows(documents: list[dict[str, Any]], chosen: set[str]) -> list[Row]:
         row = found.setdefault(carrier_id, Row(carrier_id))
         row.payloads += 1
         if document["path"] in WRONG:
-            row.note = f"not counted, its expectation is wrong: {document['path']}, {WRONG[document['path']]}"
+            row.note = (
+                f"not counted, its expectation is wrong: {document['path']},"
+                f" {WRONG[document['path']]}"
+            )
             continue
         document["events"] = [one for event in document["events"] for one in one_per_number(event)]
         row.events += len(document["events"])
@@ -304,13 +307,15 @@ def shares(table: list[Row], *, complete: bool) -> Iterator[str]:
     Yields which share of all is too great.
     """
     sys.stdout.write(
-        f"\n{'carrier':<18}{'read':>9}{'assumed_utc before':>20}{'now':>6}{'unmapped before':>17}{'now':>6}\n"
+        f"\n{'carrier':<18}{'read':>9}{'assumed_utc before':>20}{'now':>6}{'unmapped before':>17}"
+        f"{'now':>6}\n"
     )
     for row in table:
         assumed, unmapped = BEFORE.get(row.carrier_id, (0, 0))
         if assumed or unmapped or row.assumed or row.unmapped:
             sys.stdout.write(
-                f"{row.carrier_id:<18}{row.read:>9,}{assumed:>20,}{row.assumed:>6,}{unmapped:>17,}{row.unmapped:>6,}\n"
+                f"{row.carrier_id:<18}{row.read:>9,}{assumed:>20,}{row.assumed:>6,}{unmapped:>17,}"
+                f"{row.unmapped:>6,}\n"
             )
     if not complete:
         return
@@ -320,7 +325,8 @@ def shares(table: list[Row], *, complete: bool) -> Iterator[str]:
     of_placed = sum(row.assumed_of_placed for row in table)
     for name, count, was in zip(("assumed_utc", "unmapped"), now, before, strict=True):
         sys.stdout.write(
-            f"{name}: {count / read_now:.2%} of {read_now:,} events, before {was / BEFORE_READ:.2%} of {BEFORE_READ:,}\n"
+            f"{name}: {count / read_now:.2%} of {read_now:,} events, before {was / BEFORE_READ:.2%}"
+            f" of {BEFORE_READ:,}\n"
         )
         if count > read_now * SHARE_MAX:
             yield name

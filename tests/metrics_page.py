@@ -47,7 +47,8 @@ def prometheus_name(metric: Metric) -> str:
 
 def page() -> str:
     rows = [
-        f"| `{prometheus_name(metric)}` | {_KINDS[metric.instrument]} | {', '.join(metric.attributes)} | {metric.description} |"
+        f"| `{prometheus_name(metric)}` | {_KINDS[metric.instrument]} |"
+        f" {', '.join(metric.attributes)} | {metric.description} |"
         for metric in sorted(names.METRICS, key=lambda metric: metric.name)
     ]
     return _HEAD + "\n".join(rows) + "\n"

@@ -24,7 +24,8 @@ def with_palette(png: bytes) -> bytes:
     width, height, depth, color_type, *_, interlace = struct.unpack(">IIBBBBB", header)
     if (depth, color_type, interlace) != (8, _RGB, 0):
         raise ValueError(
-            f"an RGB picture is wanted: depth {depth}, color type {color_type}, interlace {interlace}"
+            f"an RGB picture is wanted: depth {depth}, color type {color_type}, interlace"
+            f" {interlace}"
         )
     raw = zlib.decompress(b"".join(content for kind, content in chunks if kind == b"IDAT"))
     rows = [

@@ -70,7 +70,8 @@ def changed(root: Path = ROOT) -> list[str]:
         path = root / FOLDER / f"{number}.json"
         if not path.is_file() or path.read_text("utf-8") != text:
             found.append(
-                f"{path.name} has landed and was changed or removed; restore it: a change of the schema is a new version"
+                f"{path.name} has landed and was changed or removed; restore it: a change of the"
+                " schema is a new version"
             )
     return found
 

@@ -56,7 +56,10 @@ def test_the_check_fails_when_a_mapped_row_is_removed(folder: Path) -> None:
     answer = check(folder)
     assert answer.returncode == 1
     assert answer.stderr.splitlines() == [
-        "lists/royalmail_codes.csv: event/EVKNS (Delivered to Neighbour - Signature [Delivered]): neither in the table nor waived"
+        (
+            "lists/royalmail_codes.csv: event/EVKNS (Delivered to Neighbour - Signature [Delivered]):"
+            " neither in the table nor waived"
+        )
     ]
 
 
@@ -78,7 +81,8 @@ def test_a_code_may_be_waived_with_a_reason_but_not_without(folder: Path) -> Non
     path = folder / LISTS / "royalmail_codes.csv"
     rows = path.read_text("utf-8")
     path.write_text(
-        f"{rows}event,EVXXX,Never printed,royal-mail-tracking,2024,only in a draft of the document\n",
+        f"{rows}event,EVXXX,Never printed,royal-mail-tracking,2024,only in a draft of the"
+        " document\n",
         "utf-8",
     )
     assert check(folder).returncode == 0

@@ -56,7 +56,8 @@ def quantiles(metric: Metric, *shares: float, by: str = "") -> tuple[Query, ...]
     name, label = series(metric), f", {by}" if by else ""
     return tuple(
         Query(
-            f"histogram_quantile({share}, sum by (le{label}) (rate({name}_bucket[$__rate_interval])))",
+            f"histogram_quantile({share}, sum by (le{label})"
+            f" (rate({name}_bucket[$__rate_interval])))",
             f"{_legend('', by)} p{share * 100:g}".lstrip(),
         )
         for share in shares
@@ -98,9 +99,8 @@ DASHBOARDS: Final = (
                     width=6,
                     queries=(
                         Query(
-                            f"1 - (({one.bad}) / ({one.all} > 0) or vector(0)) / {one.budget:g}".replace(
-                                "$window", "3d"
-                            )
+                            f"1 - (({one.bad}) / ({one.all} > 0) or vector(0)) /"
+                            f" {one.budget:g}".replace("$window", "3d")
                         ),
                     ),
                 )
@@ -111,7 +111,10 @@ DASHBOARDS: Final = (
                 unit="percentunit",
                 queries=(
                     Query(
-                        f'sum(rate({ACK}_bucket{{outcome=~"accepted|duplicate",le="0.1"}}[$__rate_interval])) / sum(rate({ACK}_count{{outcome=~"accepted|duplicate"}}[$__rate_interval]))',
+                        f'sum(rate({ACK}_bucket{{outcome=~"accepted|duplicate",'
+                        f'le="0.1"}}[$__rate_interval]))'
+                        f' / sum(rate({ACK}_count{{outcome=~"accepted|'
+                        f'duplicate"}}[$__rate_interval]))',
                         "share",
                     ),
                 ),
@@ -179,7 +182,9 @@ DASHBOARDS: Final = (
                 unit="percentunit",
                 queries=(
                     Query(
-                        f"sum by (carrier) (rate({series(names.INGEST_DUPLICATES)}[$__rate_interval])) / sum by (carrier) (rate({ACK}_count[$__rate_interval]))",
+                        "sum by (carrier)"
+                        f" (rate({series(names.INGEST_DUPLICATES)}[$__rate_interval])) / sum by"
+                        f" (carrier) (rate({ACK}_count[$__rate_interval]))",
                         "{{carrier}}",
                     ),
                 ),
@@ -232,7 +237,8 @@ DASHBOARDS: Final = (
                 unit="short",
                 queries=(
                     Query(
-                        f'sum by (state) (max by (carrier, state) ({series(gauges.INBOX_DEPTH)}{{state!="ready"}}))',
+                        "sum by (state) (max by (carrier, state)"
+                        f' ({series(gauges.INBOX_DEPTH)}{{state!="ready"}}))',
                         "{{state}}",
                     ),
                 ),
@@ -440,7 +446,8 @@ DASHBOARDS: Final = (
                 unit="percentunit",
                 queries=(
                     Query(
-                        f'sum by (pool) ({series(gauges.POOL_CONNECTIONS)}{{state="used"}}) / sum by (pool) ({series(gauges.POOL_CONNECTIONS)}{{state="max"}})',
+                        f'sum by (pool) ({series(gauges.POOL_CONNECTIONS)}{{state="used"}}) / sum'
+                        f' by (pool) ({series(gauges.POOL_CONNECTIONS)}{{state="max"}})',
                         "{{pool}}",
                     ),
                 ),

@@ -15,7 +15,10 @@ import yaml
 import statesvc
 
 FILE: Final = Path(__file__).with_name("statesvc.yml")
-HEAD: Final = "# written by python -m deploy.kubernetes.manifests; change manifests.py, or lay a kustomization over it\n"
+HEAD: Final = (
+    "# written by python -m deploy.kubernetes.manifests; change manifests.py, or lay a"
+    " kustomization over it\n"
+)
 IMAGE: Final = f"statesvc:{statesvc.__version__}"
 MIGRATION: Final = f"statesvc-migrate-{statesvc.__version__.replace('.', '-')}"
 """The job of this release: a job's image never changes, so that each release has its own, and the

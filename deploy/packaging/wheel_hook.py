@@ -89,7 +89,8 @@ def _mentions(module: ast.Module, name: str) -> Iterator[tuple[int, int]]:
                 yield node.lineno, node.col_offset + len("from ")
             case ast.Import(names=imported) if any(_moves(alias.name) for alias in imported):
                 raise ValueError(
-                    f"{name}:{node.lineno}: write `from ... import ...`: the wheel has this package below {HOME}"
+                    f"{name}:{node.lineno}: write `from ... import ...`: the wheel has this package"
+                    f" below {HOME}"
                 )
             case ast.Call(
                 func=ast.Name(id="files"), args=[ast.Constant(value=str(package)) as argument]

@@ -73,7 +73,10 @@ OBJECTIVES: Final = (
         name=objectives.ACK_LATENCY.name,
         alert="AckLatency",
         objective=objectives.ACK_LATENCY.share,
-        bad=f'sum(increase({ACK}_count{{{ANSWERED}}}[$window])) - sum(increase({ACK}_bucket{{{ANSWERED},le="0.1"}}[$window]))',
+        bad=(
+            f"sum(increase({ACK}_count{{{ANSWERED}}}[$window])) -"
+            f' sum(increase({ACK}_bucket{{{ANSWERED},le="0.1"}}[$window]))'
+        ),
         all=f"sum(increase({ACK}_count{{{ANSWERED}}}[$window]))",
         least=200,
         hurts="Carriers retry what is acknowledged late: slowness makes load.",
@@ -91,7 +94,10 @@ OBJECTIVES: Final = (
         name=objectives.LAG.name,
         alert="Lag",
         objective=objectives.LAG.share,
-        bad=f'sum(increase({APPLIED}_count[$window])) - sum(increase({APPLIED}_bucket{{le="120.0"}}[$window]))',
+        bad=(
+            f"sum(increase({APPLIED}_count[$window])) -"
+            f' sum(increase({APPLIED}_bucket{{le="120.0"}}[$window]))'
+        ),
         all=f"sum(increase({APPLIED}_count[$window]))",
         least=200,
         hurts="Shipments show yesterday's state; subscribers hear late.",
@@ -100,7 +106,10 @@ OBJECTIVES: Final = (
         name=objectives.FIRST_ATTEMPT.name,
         alert="FirstAttempt",
         objective=objectives.FIRST_ATTEMPT.share,
-        bad=f'sum(increase({FIRST}_count{{state="ready"}}[$window])) - sum(increase({FIRST}_bucket{{state="ready",le="10.0"}}[$window]))',
+        bad=(
+            f'sum(increase({FIRST}_count{{state="ready"}}[$window])) -'
+            f' sum(increase({FIRST}_bucket{{state="ready",le="10.0"}}[$window]))'
+        ),
         all=f'sum(increase({FIRST}_count{{state="ready"}}[$window]))',
         least=100,
         hurts="Subscribers that are well hear of changes late.",
@@ -133,7 +142,10 @@ def _s(metric: Metric) -> str:
 _DEAD_LETTERS: Final = (
     f'max by (kind, cause) ({_s(gauges.DEAD_LETTERS_OPEN)}{{{{kind!="code"}}}}{{past}})'
 )
-_NOT_READ: Final = f'{{0}}({_s(names.MESSAGES_BURIED)}[15m]) or {{0}}({_s(names.MESSAGES_SETTLED)}{{{{outcome="rejected"}}}}[15m])'
+_NOT_READ: Final = (
+    f"{{0}}({_s(names.MESSAGES_BURIED)}[15m]) or"
+    f' {{0}}({_s(names.MESSAGES_SETTLED)}{{{{outcome="rejected"}}}}[15m])'
+)
 """Messages that became dead letters as a whole, and those of which nothing was read but
 rejections.
 """
@@ -148,10 +160,16 @@ CAUSES: Final = (
     ),
     Cause(
         alert="ReconcilerBehind",
-        when=f'max(max_over_time({_s(gauges.PROMISES_BEHIND)}{{promise="settled"}}[5m])) > 1800 and sum(rate({ACK}_count{{outcome="accepted"}}[30m])) > 0',
+        when=(
+            f'max(max_over_time({_s(gauges.PROMISES_BEHIND)}{{promise="settled"}}[5m])) > 1800 and'
+            f' sum(rate({ACK}_count{{outcome="accepted"}}[30m])) > 0'
+        ),
         lasts="15m",
         severity="ticket",
-        summary="Nothing has been reconciled for {{ $value | humanizeDuration }}: losses would go unseen",
+        summary=(
+            "Nothing has been reconciled for {{ $value | humanizeDuration }}: losses would go"
+            " unseen"
+        ),
         page="PromiseBroken",
     ),
     Cause(
@@ -164,14 +182,22 @@ CAUSES: Final = (
     ),
     Cause(
         alert="RoleDown",
-        when=f'sum by (type) (max by (type) ({_s(gauges.PROCESSES)})) < 1 or absent({_s(gauges.PROCESSES)}{{type="worker"}}) or absent({_s(gauges.PROCESSES)}{{type="notifier"}}) or absent({_s(gauges.PROCESSES)}{{type="sealer"}})',
+        when=(
+            f"sum by (type) (max by (type) ({_s(gauges.PROCESSES)})) < 1 or"
+            f' absent({_s(gauges.PROCESSES)}{{type="worker"}}) or'
+            f' absent({_s(gauges.PROCESSES)}{{type="notifier"}}) or'
+            f' absent({_s(gauges.PROCESSES)}{{type="sealer"}})'
+        ),
         lasts="2m",
         severity="page",
         summary="No process of role {{ $labels.type }} runs",
     ),
     Cause(
         alert="RoleSilent",
-        when=f"min by (type) ({_s(gauges.ROLE_ANSWERS)}) < 1 or max by (type) ({_s(gauges.PROCESSES_SILENT)}) > 0",
+        when=(
+            f"min by (type) ({_s(gauges.ROLE_ANSWERS)}) < 1 or max by (type)"
+            f" ({_s(gauges.PROCESSES_SILENT)}) > 0"
+        ),
         lasts="0m",
         severity="page",
         summary="A process of role {{ $labels.type }} does not answer: frozen, killed, or cut off",
@@ -191,38 +217,60 @@ CAUSES: Final = (
         when=f"max by (carrier) ({_s(gauges.INBOX_OLDEST_READY)}) > {status.READY_SECONDS_MAX:g}",
         lasts="2m",
         severity="page",
-        summary="The oldest message of {{ $labels.carrier }} has been ready for {{ $value | humanizeDuration }}; the promise is 2 minutes",
+        summary=(
+            "The oldest message of {{ $labels.carrier }} has been ready for {{ $value |"
+            " humanizeDuration }}; the promise is 2 minutes"
+        ),
         page="Lag",
     ),
     Cause(
         alert="CarrierSilent",
         when=f"(time() - max by (carrier) ({_s(gauges.INGEST_LAST_PUSH)}) > 4 * 3600)"
-        f' and on (carrier) (sum by (carrier) (increase({ACK}_count{{outcome=~"accepted|duplicate"}}[4h] offset 1d)) > 50)',
+        " and on (carrier) (sum by (carrier)"
+        f' (increase({ACK}_count{{outcome=~"accepted|duplicate"}}[4h] offset 1d)) > 50)',
         lasts="10m",
         severity="ticket",
-        summary="{{ $labels.carrier }} pushed nothing for {{ $value | humanizeDuration }}, and pushed plenty at this time yesterday",
+        summary=(
+            "{{ $labels.carrier }} pushed nothing for {{ $value | humanizeDuration }}, and pushed"
+            " plenty at this time yesterday"
+        ),
     ),
     Cause(
         alert="CarrierHeld",
         when=f"max by (carrier) ({_s(gauges.INBOX_OLDEST_HELD)}) > {status.HELD_SECONDS_MAX:g}",
         lasts="5m",
         severity="ticket",
-        summary="{{ $labels.carrier }} is on hold, the first message for {{ $value | humanizeDuration }}",
+        summary=(
+            "{{ $labels.carrier }} is on hold, the first message for {{ $value |"
+            " humanizeDuration }}"
+        ),
     ),
     Cause(
         alert="SignaturesRefused",
-        when=f'sum by (carrier) (rate({ACK}_count{{outcome="rejected"}}[15m])) / sum by (carrier) (rate({ACK}_count[15m])) > 0.5'
-        f" and sum by (carrier) (increase({ACK}_count[15m])) > 20",
+        when=(
+            f'sum by (carrier) (rate({ACK}_count{{outcome="rejected"}}[15m])) / sum by (carrier)'
+            f" (rate({ACK}_count[15m])) > 0.5 and sum by (carrier) (increase({ACK}_count[15m]))"
+            " > 20"
+        ),
         lasts="5m",
         severity="page",
-        summary="{{ $value | humanizePercentage }} of what {{ $labels.carrier }} pushes is refused: a secret was changed?",
+        summary=(
+            "{{ $value | humanizePercentage }} of what {{ $labels.carrier }} pushes is refused: a"
+            " secret was changed?"
+        ),
     ),
     Cause(
         alert="PushesRefused",
-        when=f'sum by (cause) (increase({_s(names.REFUSALS)}{{cause=~"{REFUSED}"}}[90s])) / on () group_left () sum(increase({ACK}_count{{outcome!="rejected"}}[90s])) > 0.01',
+        when=(
+            f'sum by (cause) (increase({_s(names.REFUSALS)}{{cause=~"{REFUSED}"}}[90s])) / on ()'
+            f' group_left () sum(increase({ACK}_count{{outcome!="rejected"}}[90s])) > 0.01'
+        ),
         lasts="0m",
         severity="page",
-        summary="{{ $value | humanizePercentage }} of the pushes of the last minute were not acknowledged: {{ $labels.cause }}",
+        summary=(
+            "{{ $value | humanizePercentage }} of the pushes of the last minute were not"
+            " acknowledged: {{ $labels.cause }}"
+        ),
         page="AckAvailability",
     ),
     Cause(
@@ -243,28 +291,46 @@ CAUSES: Final = (
     ),
     Cause(
         alert="FormatChanged",
-        when=f"sum by (carrier) ({_NOT_READ.format('rate')}) / sum by (carrier) (rate({_s(names.MESSAGES_CLAIMED)}[15m])) > 0.05"
-        f" and sum by (carrier) ({_NOT_READ.format('increase')}) > 10",
+        when=(
+            f"sum by (carrier) ({_NOT_READ.format('rate')}) / sum by (carrier)"
+            f" (rate({_s(names.MESSAGES_CLAIMED)}[15m])) > 0.05 and sum by (carrier)"
+            f" ({_NOT_READ.format('increase')}) > 10"
+        ),
         lasts="5m",
         severity="page",
-        summary="{{ $value | humanizePercentage }} of the messages of {{ $labels.carrier }} become dead letters",
+        summary=(
+            "{{ $value | humanizePercentage }} of the messages of {{ $labels.carrier }} become dead"
+            " letters"
+        ),
     ),
     Cause(
         alert="UnmappedCodes",
-        when=f'sum by (carrier) (rate({_s(names.EVENTS_UNMAPPED)}[1h])) / sum by (carrier) (rate({_s(names.EVENTS)}{{verdict="appended"}}[1h])) > 0.05'
-        f" and sum by (carrier) (increase({_s(names.EVENTS_UNMAPPED)}[1h])) > 20",
+        when=(
+            f"sum by (carrier) (rate({_s(names.EVENTS_UNMAPPED)}[1h])) / sum by (carrier)"
+            f' (rate({_s(names.EVENTS)}{{verdict="appended"}}[1h])) > 0.05 and sum by (carrier)'
+            f" (increase({_s(names.EVENTS_UNMAPPED)}[1h])) > 20"
+        ),
         lasts="15m",
         severity="ticket",
-        summary="{{ $value | humanizePercentage }} of the events of {{ $labels.carrier }} have codes that no table knows",
+        summary=(
+            "{{ $value | humanizePercentage }} of the events of {{ $labels.carrier }} have codes"
+            " that no table knows"
+        ),
         page="FormatChanged",
     ),
     Cause(
         alert="DeadLettersGrow",
         # a cause that had none has no series either
-        when=f"{_DEAD_LETTERS.format(past='')} - ({_DEAD_LETTERS.format(past=' offset 1h')} or {_DEAD_LETTERS.format(past='')} * 0) > 50",
+        when=(
+            f"{_DEAD_LETTERS.format(past='')} - ({_DEAD_LETTERS.format(past=' offset 1h')} or"
+            f" {_DEAD_LETTERS.format(past='')} * 0) > 50"
+        ),
         lasts="5m",
         severity="ticket",
-        summary="{{ $value }} dead letters more than an hour ago: {{ $labels.kind }}, {{ $labels.cause }}",
+        summary=(
+            "{{ $value }} dead letters more than an hour ago: {{ $labels.kind }}, {{"
+            " $labels.cause }}"
+        ),
     ),
     Cause(
         alert="SubscriberFailing",
@@ -275,10 +341,16 @@ CAUSES: Final = (
     ),
     Cause(
         alert="SubscriberBacklog",
-        when=f"max by (subscription) ({_s(gauges.OUTBOX_OLDEST_READY)}) > {NOTIFICATION_SECONDS_MAX:g}",
+        when=(
+            f"max by (subscription) ({_s(gauges.OUTBOX_OLDEST_READY)}) >"
+            f" {NOTIFICATION_SECONDS_MAX:g}"
+        ),
         lasts="5m",
         severity="ticket",
-        summary="Notifications wait {{ $value | humanizeDuration }} for subscription {{ $labels.subscription }}",
+        summary=(
+            "Notifications wait {{ $value | humanizeDuration }} for subscription {{"
+            " $labels.subscription }}"
+        ),
         page="SubscriberFailing",
     ),
     Cause(
@@ -286,21 +358,30 @@ CAUSES: Final = (
         when=f"max({_s(gauges.OLDEST_UNSEALED)}) > {UNSEALED_SECONDS_MAX:g}",
         lasts="2m",
         severity="page",
-        summary="Entries of the log have waited {{ $value | humanizeDuration }} to be sealed: no feed, no proofs",
+        summary=(
+            "Entries of the log have waited {{ $value | humanizeDuration }} to be sealed: no feed,"
+            " no proofs"
+        ),
     ),
     Cause(
         alert="SealerRefuses",
         when=f"max({_s(gauges.SEALER_REFUSES)}) > 0",
         lasts="0m",
         severity="page",
-        summary="The log is not the one that was published; nobody is notified until a human has resolved it",
+        summary=(
+            "The log is not the one that was published; nobody is notified until a human has"
+            " resolved it"
+        ),
     ),
     Cause(
         alert="ClocksDiffer",
         when=f"max(abs({_s(gauges.CLOCK_OFFSET)})) > 2",
         lasts="2m",
         severity="ticket",
-        summary="The clocks of the database and of the sealer differ by {{ $value | humanizeDuration }}; at 5 s sealing stops",
+        summary=(
+            "The clocks of the database and of the sealer differ by {{ $value | humanizeDuration"
+            " }}; at 5 s sealing stops"
+        ),
     ),
     Cause(
         alert="ListenerDown",
@@ -314,42 +395,65 @@ CAUSES: Final = (
         when=f"min_over_time({_s(gauges.POOL_WAITING)}[5m]) > 0",
         lasts="0m",
         severity="ticket",
-        summary="{{ $labels.role }} of {{ $labels.instance }}: requests have waited for a connection of pool {{ $labels.pool }} for five minutes",
+        summary=(
+            "{{ $labels.role }} of {{ $labels.instance }}: requests have waited for a connection of"
+            " pool {{ $labels.pool }} for five minutes"
+        ),
     ),
     Cause(
         alert="EventLoopLate",
-        when=f"histogram_quantile(0.99, sum by (instance, role, le) (rate({_s(names.LOOP_LAG)}_bucket[5m]))) > 0.25",
+        when=(
+            "histogram_quantile(0.99, sum by (instance, role, le)"
+            f" (rate({_s(names.LOOP_LAG)}_bucket[5m]))) > 0.25"
+        ),
         lasts="5m",
         severity="ticket",
-        summary="The event loop of {{ $labels.role }} at {{ $labels.instance }} is late by {{ $value | humanizeDuration }}: too little processor",
+        summary=(
+            "The event loop of {{ $labels.role }} at {{ $labels.instance }} is late by {{ $value |"
+            " humanizeDuration }}: too little processor"
+        ),
     ),
     Cause(
         alert="PartitionHorizon",
         when=f"min({_s(gauges.PARTITION_HORIZON)}) < {status.HORIZON_SECONDS_MIN:g}",
         lasts="10m",
         severity="page",
-        summary="In {{ $value | humanizeDuration }} a table has no partition left, and every append stops",
+        summary=(
+            "In {{ $value | humanizeDuration }} a table has no partition left, and every append"
+            " stops"
+        ),
     ),
     Cause(
         alert="NotifyQueue",
         when=f"max({_s(gauges.NOTIFY_QUEUE)}) > {status.NOTIFY_QUEUE_SHARE_MAX:g}",
         lasts="1m",
         severity="ticket",
-        summary="The NOTIFY queue of the PostgreSQL server is {{ $value | humanizePercentage }} full: a session in a transaction holds it",
+        summary=(
+            "The NOTIFY queue of the PostgreSQL server is {{ $value | humanizePercentage }} full: a"
+            " session in a transaction holds it"
+        ),
     ),
     Cause(
         alert="OldTransaction",
         when=f"max({_s(gauges.OLDEST_TRANSACTION)}) > {status.TRANSACTION_SECONDS_MAX:g}",
         lasts="5m",
         severity="ticket",
-        summary="A transaction has been open for {{ $value | humanizeDuration }}: dead rows pile up, queues get slow",
+        summary=(
+            "A transaction has been open for {{ $value | humanizeDuration }}: dead rows pile up,"
+            " queues get slow"
+        ),
     ),
     Cause(
         alert="DiskFilling",
-        when=f"predict_linear({_s(gauges.DISK_FREE)}[6h], 86400) < 0 or {_s(gauges.DISK_FREE)} < 5e9",
+        when=(
+            f"predict_linear({_s(gauges.DISK_FREE)}[6h], 86400) < 0 or {_s(gauges.DISK_FREE)} < 5e9"
+        ),
         lasts="15m",
         severity="page",
-        summary="The disk of {{ $labels.volume }} is full within a day at its pace of the last hours, or has less than 5 GB left",
+        summary=(
+            "The disk of {{ $labels.volume }} is full within a day at its pace of the last hours,"
+            " or has less than 5 GB left"
+        ),
     ),
 )
 
@@ -378,13 +482,18 @@ def _objective(one: Objective) -> dict[str, Any]:
     alerts = [
         {
             "alert": f"{one.alert}Burns{speed}",
-            "expr": f"statesvc:{one.name}:bad_ratio_{long} > {burn:g} * {one.budget:g}"
-            f" and statesvc:{one.name}:bad_ratio_{short} > {burn:g} * {one.budget:g}"
-            f" and ({one.all}) > {one.least}".replace("$window", long),
+            "expr": (
+                f"statesvc:{one.name}:bad_ratio_{long} > {burn:g} * {one.budget:g}"
+                f" and statesvc:{one.name}:bad_ratio_{short} > {burn:g} * {one.budget:g}"
+                f" and ({one.all}) > {one.least}".replace("$window", long)
+            ),
             "for": "1m",
             "labels": {"severity": severity},
             "annotations": {
-                "summary": f"{{{{ $value | humanizePercentage }}}} miss the promise, which {one.objective * 100:g} % are to hold",
+                "summary": (
+                    "{{ $value | humanizePercentage }} miss the promise, which"
+                    f" {one.objective * 100:g} % are to hold"
+                ),
                 "description": one.hurts,
                 "runbook_url": RUNBOOK.format(page=one.alert),
             },

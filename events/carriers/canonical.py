@@ -107,9 +107,12 @@ def _service(name: str | None) -> str | None:
 _TIME: Final = re.compile(r"(?=.*[0-9])[A-Za-z0-9 \t:.,/+()\[\]_-]{1,64}", re.ASCII)
 _WORD: Final = re.compile(r"[A-Za-z]+", re.ASCII)
 _TIME_WORD: Final = re.compile(
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
-    r"|(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?|[ap]?m?|t|z|st|nd|rd|th|date|time|local|h|hrs|utc|gmt"
-    r"|(?:[ecmp]|ak|h|a|n)[sd]t|[wec]es?t|bst|ist|msk|[jkhp]kt|[jk]st|sgt|a[ecw][sd]t|nz[sd]t|sast)",
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+    r"|(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?|[ap]?m?|t|z|st|nd|rd|th|"
+    r"date|time|local|h|hrs|utc|gmt"
+    r"|(?:[ecmp]|ak|h|a|n)[sd]t|[wec]es?t|bst|ist|msk|[jkhp]kt|[jk]st|sgt|a[ecw][sd]t|nz[sd]t|"
+    r"sast)",
     re.ASCII | re.IGNORECASE,
 )
 """Words that times are printed with besides digits; other words may be anybody's."""
@@ -165,7 +168,10 @@ class CanonicalEvent(BaseModel):
     occurred_at_raw: Annotated[
         Short | None,
         Field(
-            description="The time as the carrier printed it; by default, and where it holds other words than a time does, `occurred_at`"
+            description=(
+                "The time as the carrier printed it; by default, and where it holds other words"
+                " than a time does, `occurred_at`"
+            )
         ),
     ] = None
     tz_source: TzSource = TzSource.EXPLICIT
@@ -181,7 +187,9 @@ class CanonicalEvent(BaseModel):
         Short | None,
         AfterValidator(_service),
         Field(
-            description="What the shipper bought, as the carrier names it: `UPS Ground`, `FEDEX_2_DAY`",
+            description=(
+                "What the shipper bought, as the carrier names it: `UPS Ground`, `FEDEX_2_DAY`"
+            ),
             max_length=SERVICE_CHARACTERS_MAX,
         ),
     ] = None

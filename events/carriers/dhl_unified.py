@@ -101,7 +101,10 @@ BACK: Final = "returnFlag=true"
 
 SUBSCRIPTION: Final = "subscription."
 WAITING_SUBSCRIPTIONS: Final = {
-    "subscription.validate": "DHL pushes nothing until this subscription is activated with the message's `secret` (docs/authentication.md)",
+    "subscription.validate": (
+        "DHL pushes nothing until this subscription is activated with the message's `secret`"
+        " (docs/authentication.md)"
+    ),
     "subscription.failure": "DHL says that this subscription failed; the message says why",
 }
 """Notices about a subscription that wait for a human.

@@ -36,7 +36,8 @@ EVENTS: Final = (
 _MEMBERS: Final = frozenset({*EVENTS, "extension"})
 DOCUMENTS: Final = frozenset({"EPCISDocument", "EPCISQueryDocument", "QueryResults"})
 _QUALIFIED: Final = re.compile(
-    r"\A(?:cbv:|https?://(?:ref\.gs1\.org/cbv|ns\.gs1\.org/cbv|gs1\.org/voc)/)(?:BizStep|Bizstep|Disp)-"
+    r"\A(?:cbv:|https?://(?:ref\.gs1\.org/cbv|ns\.gs1\.org/cbv|gs1\.org/voc)/)(?:BizStep|Bizstep|"
+    r"Disp)-"
 )
 _ERROR_SUFFIX: Final = "#error"
 _PREFIXES: Final = (

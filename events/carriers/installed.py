@@ -85,7 +85,8 @@ def _loaded(point: EntryPoint) -> InstalledCarrier | InstalledVersion:
 
 def _unusable(point: EntryPoint, why: str) -> CarrierPackageError:
     return CarrierPackageError(
-        f"entry point {point.name} = {point.value} of {_package(point)} ({GROUP}): {why}. Mend or uninstall it"
+        f"entry point {point.name} = {point.value} of {_package(point)} ({GROUP}): {why}. Mend or"
+        " uninstall it"
     )
 
 
@@ -110,4 +111,7 @@ def _flaws(
     elif brought.version in carriers[brought.carrier_id].normalizers:
         yield f"{brought.carrier_id} has a version {brought.version!r} already"
     if _VERSION.fullmatch(brought.version) is None:
-        yield f"{brought.version!r} is no version: letters, digits and _.-, at most 32, and no bare number"
+        yield (
+            f"{brought.version!r} is no version: letters, digits and _.-, at most 32, and no bare"
+            " number"
+        )

@@ -70,7 +70,8 @@ _LISTS: Final = ("trackSummary", "trackingEvents", "trackDetail", "trackDetails"
 _KNOWN_LISTS: Final = frozenset(_LISTS)
 _WRAPPERS: Final = ("payload", "data", "trackingDetails", "trackInfo")
 _FACILITY: Final = re.compile(
-    r"(?:(?P<city>.+) (?P<state>[A-Z]{2}) (?:NETWORK |INTERNATIONAL )?DISTRIBUTION CENTER(?: ANNEX)?"
+    r"(?:(?P<city>.+) (?P<state>[A-Z]{2}) (?:NETWORK |INTERNATIONAL )?DISTRIBUTION CENTER"
+    r"(?: ANNEX)?"
     r"|ISC (?P<isc>.+?)(?: (?P<isc_state>[A-Z]{2}))? ?\(USPS\))"
 )
 """Names of USPS's facilities, of those for mail from abroad too (`ISC NEW YORK NY(USPS)`)."""

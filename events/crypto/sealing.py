@@ -85,7 +85,8 @@ class SealingKey:
             raise SealError("not a sealed value of a format that is known")
         if not self.sealed(sealed):
             raise SealError(
-                f"sealed under key {sealed[1 : 1 + _KEY_ID_BYTES].hex()}, not under {self.key_id.hex()}"
+                f"sealed under key {sealed[1 : 1 + _KEY_ID_BYTES].hex()}, not under"
+                f" {self.key_id.hex()}"
             )
         nonce, ciphertext = sealed[1 + _KEY_ID_BYTES : _HEADER_BYTES], sealed[_HEADER_BYTES:]
         try:
@@ -124,7 +125,8 @@ class MasterKeys:
         master = self._by_id.get(key_id)
         if master is None:
             raise UnknownMasterKeyError(
-                f"sealed under master key {key_id.hex()}: STATESVC_MASTER_KEY does not hold it, add it after the current one"
+                f"sealed under master key {key_id.hex()}: STATESVC_MASTER_KEY does not hold it, add"
+                " it after the current one"
             )
         return master.unwrap(sealed, context)
 

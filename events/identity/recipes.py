@@ -45,7 +45,8 @@ _EPCIS: Final = Recipe(
     # so no place ever differs
     place=("country",),
     ignored_in_code=re.compile(
-        r"\A(?:urn:epcglobal:cbv:(?:bizstep|disp):|(?:https?://\S*/)?(?:BizStep|Disp)-|cbv:(?:BizStep|Disp)-)"
+        r"\A(?:urn:epcglobal:cbv:(?:bizstep|disp):|(?:https?://\S*/)?(?:BizStep|Disp)-|"
+        r"cbv:(?:BizStep|Disp)-)"
     ),
 )
 

@@ -81,7 +81,8 @@ class VerifierKey:
         key = cls(name, material[1:])
         if key.key_id.hex() != key_id:
             raise NoteError(
-                "the key id of the verifier key does not fit the key: a part of it was changed or lost"
+                "the key id of the verifier key does not fit the key: a part of it was changed or"
+                " lost"
             )
         return key
 

@@ -34,7 +34,8 @@ class CompactRange:
         self._roots = list(roots)
         if len(self._roots) != size.bit_count():
             raise ValueError(
-                f"a tree of {size} leaves has {size.bit_count()} perfect subtrees, not {len(self._roots)}"
+                f"a tree of {size} leaves has {size.bit_count()} perfect subtrees, not"
+                f" {len(self._roots)}"
             )
 
     @property

@@ -12,7 +12,10 @@ from typing import Final
 from events.spelling import spelled
 
 SERVICE_CHARACTERS_MAX: Final = 80
-SERVICE_RULE: Final = f"should be the name or the code of a carrier's service, of at most {SERVICE_CHARACTERS_MAX} characters"
+SERVICE_RULE: Final = (
+    f"should be the name or the code of a carrier's service, of at most {SERVICE_CHARACTERS_MAX}"
+    " characters"
+)
 
 _SIGNS: Final = re.compile("[\u2122\u00ae\u00a9]")
 _OTHER: Final = re.compile(r"[@\x00-\x1f\x7f]|[0-9](?:[\s()./-]*[0-9]){6}")

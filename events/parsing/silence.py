@@ -28,7 +28,8 @@ _DATE: Final = re.compile(
 _EPOCHS: Final = (range(10**9, 2 * 10**9 + 1), range(10**12, 2 * 10**12 + 1))
 _NAME_OF_TIME: Final = re.compile(r"date|time|stamp|ts\Z|at\Z")
 _ERROR: Final = re.compile(
-    r"err(?:or|code|msg|no|s?\Z)|fault|fail|exception|notification|warning|messages\Z|msgs\Z|header\Z"
+    r"err(?:or|code|msg|no|s?\Z)|fault|fail|exception|notification|warning|messages\Z|msgs\Z|"
+    r"header\Z"
 )
 """Names of errors, and of fields about the message itself, as `squashed`."""
 _WORDS: Final = frozenset(

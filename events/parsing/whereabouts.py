@@ -38,7 +38,8 @@ _AT_DESTINATION: Final = frozenset(
     }
 )
 _WITH_STATE: Final = re.compile(
-    r"(?P<city>[A-Z .'-]+?) (?P<state>[A-Z]{2})(?: [A-Z]+)* (?:CENTER|FACILITY|ANNEX|HUB)(?: ANNEX)?"
+    r"(?P<city>[A-Z .'-]+?) (?P<state>[A-Z]{2})(?: [A-Z]+)* (?:CENTER|FACILITY|ANNEX|HUB)"
+    r"(?: ANNEX)?"
 )
 """Names of the facilities of the United States Postal Service:
 `WEST PALM BEACH FL DISTRIBUTION CENTER`.

@@ -151,7 +151,10 @@ def _compared(place: str, old: Shape, new: Shape | None) -> Iterator[str]:
     if new.words is not None:
         gone = frozenset() if old.words is None else old.words - new.words
         if old.words is None or gone:
-            yield f"{place}: narrowed, {'to a list of words' if old.words is None else 'without ' + _listed(gone)}"
+            yield (
+                f"{place}: narrowed,"
+                f" {'to a list of words' if old.words is None else 'without ' + _listed(gone)}"
+            )
     if "format" in old.rules and "format" not in new.rules:
         yield f"{place}: retyped, no longer a {old.rules['format']}"
     for keyword, value in new.rules.items():

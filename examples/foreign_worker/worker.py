@@ -25,7 +25,10 @@ WORKER = f"python-{os.getpid()}"
 CLAIM = """SELECT message_id, token, sealed_key, commitment, sealed FROM statesvc.claim(
     p_worker => %s, p_limit => 64, p_lease => '30 s', p_stage => %s, p_sweep => %s, p_normalizer => %s, p_carriers => ARRAY['canonical'])"""
 NEXT_DUE = "SELECT extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8"
-TIMEOUTS = "-c statement_timeout=15s -c lock_timeout=15s -c idle_in_transaction_session_timeout=15s -c idle_session_timeout=0"
+TIMEOUTS = (
+    "-c statement_timeout=15s -c lock_timeout=15s -c idle_in_transaction_session_timeout=15s -c"
+    " idle_session_timeout=0"
+)
 
 STATUSES = {"info_received", "picked_up", "in_transit", "out_for_delivery", "delivered"}
 PLAIN = re.compile(r"[A-Za-z0-9]{4,40}", re.ASCII)

@@ -88,7 +88,8 @@ def _xml(text: str) -> tuple[list[str], bool]:
             elif token["close"] == ">" and not token["rest"].endswith("/"):
                 depth += 1
             parts.append(
-                f"<{token['end']}{token['name']}{''.join(_attributes(token['rest']))}{token['close'] or ''}"
+                f"<{token['end']}{token['name']}{''.join(_attributes(token['rest']))}"
+                f"{token['close'] or ''}"
             )
         elif found.startswith("<"):
             parts.append("<!>" if found.startswith("<!") else "<?>")

@@ -23,6 +23,7 @@ def clock_fault(
     )
     side = "ahead of" if ahead > 0 else "behind"
     return (
-        f"the database's clock says {database.astimezone(UTC):%Y-%m-%d %H:%M} UTC, {abs(ahead) / seconds:,.0f} {unit} {side} "
-        "this machine's: find out which one is wrong and set it right"
+        f"the database's clock says {database.astimezone(UTC):%Y-%m-%d %H:%M} UTC,"
+        f" {abs(ahead) / seconds:,.0f} {unit} {side} this machine's: find out which one is wrong"
+        " and set it right"
     )

@@ -45,12 +45,18 @@ _CAUSES_BY_TEXT: Final = tuple(
     for pattern, cause in (
         (r"no pg_hba\.conf entry .*(no encryption|ssl off)", ConnectionCause.TLS),
         (
-            r"authentication failed|no password supplied|pg_hba\.conf|not permitted to log in|role .* does not exist",
+            (
+                r"authentication failed|no password supplied|pg_hba\.conf|not permitted to log"
+                r" in|role .* does not exist"
+            ),
             ConnectionCause.AUTH,
         ),
         (r"\bssl\b|\btls\b|certificate|gssapi", ConnectionCause.TLS),
         (
-            r"too many connections|too many clients|remaining connection slots|no more connections allowed",
+            (
+                r"too many connections|too many clients|remaining connection slots|no more"
+                r" connections allowed"
+            ),
             ConnectionCause.LIMIT,
         ),
         (r"database .* does not exist|no such database", ConnectionCause.NO_DATABASE),
@@ -69,7 +75,10 @@ _CAUSES_BY_TEXT: Final = tuple(
             ConnectionCause.REFUSED,
         ),
         (
-            r"closed the connection|connection (is )?(lost|bad|closed)|terminating|consuming input failed",
+            (
+                r"closed the connection|connection (is )?(lost|bad|closed)|terminating|consuming"
+                r" input failed"
+            ),
             ConnectionCause.LOST,
         ),
     )

@@ -50,7 +50,8 @@ async def read_trigger_faults(connection: AsyncConnection[Any]) -> list[str]:
         named = f"{', '.join(ours[:_NAMED_MAX])}{more}"
         faults.append(f"triggers are disabled ({named}): `statesvc migrate` enables them")
     return faults + [
-        f"foreign keys of {table} are disabled: as a superuser, ALTER TABLE {table} ENABLE TRIGGER ALL, then `statesvc migrate`"
+        f"foreign keys of {table} are disabled: as a superuser, ALTER TABLE {table} ENABLE TRIGGER"
+        " ALL, then `statesvc migrate`"
         for table in dict.fromkeys(table for table, _, is_internal in silent if is_internal)
     ]
 

@@ -53,7 +53,8 @@ def require_usable_folder(data_dir: Path, *, writable: bool = False) -> None:
     found = sorted(set(text) & set(_UNUSABLE))
     if found:
         raise UnusableFolderError(
-            f"the path {text!a} has {found[0]!a}, which PostgreSQL cannot take in the path of its data"
+            f"the path {text!a} has {found[0]!a}, which PostgreSQL cannot take in the path of its"
+            " data"
         )
     place = next(
         each for each in (path / SERVER_FOLDER, path, *path.parents) if os.path.lexists(each)
@@ -101,7 +102,8 @@ def read_passwords(data_dir: Path) -> dict[str, str]:
         passwords: dict[str, str] = json.loads(path.read_text())
     except FileNotFoundError:
         raise EmbeddedServerError(
-            f"{path} is missing: without it no one can log in to the server next to it; restore it from a backup"
+            f"{path} is missing: without it no one can log in to the server next to it; restore it"
+            " from a backup"
         ) from None
     return passwords
 
@@ -121,13 +123,15 @@ def socket_dir(folder: Path, user: ServerUser) -> Path:
     short = _short_dir(folder)
     if short is None:
         raise EmbeddedServerError(
-            f"no folder has a path short enough for a socket; set STATESVC_DATA_DIR to a shorter path than {folder.parent}"
+            "no folder has a path short enough for a socket; set STATESVC_DATA_DIR to a shorter"
+            f" path than {folder.parent}"
         )
     short.mkdir(mode=0o700, exist_ok=True)
     found = short.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid not in {os.geteuid(), user.uid}:
         raise EmbeddedServerError(
-            f"{short} belongs to another user; remove it, or set STATESVC_DATA_DIR to a shorter path"
+            f"{short} belongs to another user; remove it, or set STATESVC_DATA_DIR to a shorter"
+            " path"
         )
     user.give(short)
     return short

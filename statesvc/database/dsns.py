@@ -66,7 +66,8 @@ def _well_formed(variable: str, url: SecretStr) -> str:
         conninfo_to_dict(url.get_secret_value())
     except ProgrammingError:
         raise SettingError(
-            f"{variable} is no address of a database: write postgresql://user:password@host:5432/database"
+            f"{variable} is no address of a database: write"
+            " postgresql://user:password@host:5432/database"
         ) from None
     return url.get_secret_value()
 

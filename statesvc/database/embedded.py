@@ -210,8 +210,9 @@ class EmbeddedServer:
         found = (self._folder / "PG_VERSION").read_text().strip()
         if found != str(self._major):
             raise EmbeddedServerError(
-                f"{self._folder} was made by PostgreSQL {found}, this is {self._major}: "
-                f"set {VARIABLE} to the programs of {found}, move it over with their pg_dump, or set STATESVC_DATA_DIR to another folder"
+                f"{self._folder} was made by PostgreSQL {found}, this is {self._major}: set"
+                f" {VARIABLE} to the programs of {found}, move it over with their pg_dump, or set"
+                " STATESVC_DATA_DIR to another folder"
             )
 
     def _end(self, user: ServerUser) -> None:

@@ -115,7 +115,10 @@ def configuration(
     ]
     return "\n".join(
         [
-            "# Written by statesvc at every start; put own settings into postgresql.auto.conf (ALTER SYSTEM).",
+            (
+                "# Written by statesvc at every start; put own settings into postgresql.auto.conf"
+                " (ALTER SYSTEM)."
+            ),
             *lines,
             "",
         ]

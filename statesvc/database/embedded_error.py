@@ -8,7 +8,8 @@ class EmbeddedServerError(RuntimeError):
 class NoDataError(EmbeddedServerError):
     def __init__(self, data_dir: str) -> None:
         super().__init__(
-            f"no statesvc data in {data_dir}; set DATABASE_URL or STATESVC_DATA_DIR, or give --env-file"
+            f"no statesvc data in {data_dir}; set DATABASE_URL or STATESVC_DATA_DIR, or give"
+            " --env-file"
         )
 
 
@@ -25,6 +26,7 @@ class DataInUseError(EmbeddedServerError):
     def __init__(self, data_dir: str, pid: int | None) -> None:
         holder = f"process {pid}" if pid else "another process"
         super().__init__(
-            f"{data_dir} is in use by {holder}: stop that one first, or set STATESVC_DATA_DIR to another folder"
+            f"{data_dir} is in use by {holder}: stop that one first, or set STATESVC_DATA_DIR to"
+            " another folder"
         )
         self.pid = pid

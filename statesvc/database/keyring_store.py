@@ -32,12 +32,14 @@ def parse_master_keys(text: str) -> MasterKeys:
             raise MasterKeyError(f"STATESVC_MASTER_KEY: key {place} is not base64") from None
         if len(key) != 32:
             raise MasterKeyError(
-                f"STATESVC_MASTER_KEY: key {place} has {len(key)} bytes, it needs 32 (openssl rand -base64 32)"
+                f"STATESVC_MASTER_KEY: key {place} has {len(key)} bytes, it needs 32 (openssl rand"
+                " -base64 32)"
             )
         keys.append(key)
     if not keys:
         raise MasterKeyError(
-            "STATESVC_MASTER_KEY is not set: make one with `openssl rand -base64 32` and keep it safe; without it nothing opens"
+            "STATESVC_MASTER_KEY is not set: make one with `openssl rand -base64 32` and keep it"
+            " safe; without it nothing opens"
         )
     return MasterKeys(keys)
 

@@ -84,7 +84,8 @@ class Step:
         found = _REPEATABLE_INDEX.search(statement)
         if found is None:
             raise MigrationError(
-                f"{label}: write CREATE INDEX CONCURRENTLY IF NOT EXISTS name ON schema.table, so that the file can run again"
+                f"{label}: write CREATE INDEX CONCURRENTLY IF NOT EXISTS name ON schema.table, so"
+                " that the file can run again"
             )
         return cls(
             statement,
@@ -182,12 +183,14 @@ def compare(release: Release, ledger: Ledger) -> SchemaState:
     for version, sha256 in ledger.migrations.items():
         if version in known and known[version].sha256 != sha256:
             raise MigrationError(
-                f"this database was made from another text of {known[version].label} than any release has: one that a commit before "
-                "0.1.0 made is not upgraded: make a new database (of the embedded server: stop it and remove its data directory)"
+                f"this database was made from another text of {known[version].label} than any"
+                " release has: one that a commit before 0.1.0 made is not upgraded: make a new"
+                " database (of the embedded server: stop it and remove its data directory)"
             )
         if version not in known and version < newest:
             raise MigrationError(
-                f"the database has migration {version:04}, which this release lacks: use the release that made it"
+                f"the database has migration {version:04}, which this release lacks: use the"
+                " release that made it"
             )
     pending = tuple(
         migration for version, migration in known.items() if version not in ledger.migrations
@@ -199,7 +202,8 @@ def compare(release: Release, ledger: Ledger) -> SchemaState:
     ]
     if late:
         raise MigrationError(
-            f"the database is past these migrations, which it never had: {', '.join(late)}; give them a new number"
+            f"the database is past these migrations, which it never had: {', '.join(late)}; give"
+            " them a new number"
         )
     newer = tuple(sorted(version for version in ledger.migrations if version not in known))
     return SchemaState(

@@ -181,12 +181,16 @@ async def _index_partitions(connection: AsyncConnection[Any], index: ConcurrentI
     partitioned table concurrently.
     """
     await connection.execute(
-        f"CREATE INDEX IF NOT EXISTS {index.name} ON ONLY {index.schema}.{index.table} {index.keys}".encode()
+        f"CREATE INDEX IF NOT EXISTS {index.name} ON ONLY {index.schema}.{index.table}"
+        f" {index.keys}".encode()
     )
     # again, because a partition may be made meanwhile
     while partition := await _value(connection, _SQL["partition_without_index"], index._asdict()):
         part = index._replace(name=f"{partition}_{index.name}", table=partition)
-        build = f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {part.name} ON {part.schema}.{part.table} {part.keys}"
+        build = (
+            f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {part.name} ON {part.schema}.{part.table}"
+            f" {part.keys}"
+        )
         await _build_concurrently(connection, part, build)
         await connection.execute(
             sql.SQL("ALTER INDEX {} ATTACH PARTITION {}").format(
@@ -277,7 +281,8 @@ async def _patiently(label: str, action: Callable[[], Awaitable[object]]) -> Non
                     _log.info("migration_waits_for_a_lock", migration=label, attempt=attempt)
                 case Failure.FORBIDDEN:
                     raise MigrationError(
-                        f"{label}: {_reason(error)}; STATESVC_OWNER_URL must log in as the role that owns the schema"
+                        f"{label}: {_reason(error)}; STATESVC_OWNER_URL must log in as the role"
+                        " that owns the schema"
                     ) from error
                 case _:
                     raise MigrationError(f"{label} failed: {_reason(error)}") from error
@@ -292,7 +297,8 @@ async def _alone(connection: AsyncConnection[Any], wait_seconds: float) -> Async
     while not await _value(connection, _SQL["try_lock"]):
         if time.monotonic() >= deadline:
             raise MigrationError(
-                f"another migration has been running for {wait_seconds:g} s; see pg_locks, locktype 'advisory'"
+                f"another migration has been running for {wait_seconds:g} s; see pg_locks, locktype"
+                " 'advisory'"
             )
         await asyncio.sleep(_LOCK_POLL_SECONDS)
     try:

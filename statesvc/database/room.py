@@ -37,7 +37,10 @@ async def read_room(connection: AsyncConnection[Any]) -> Bound:
         Bound(
             connections=server_limit - reserved,
             others=on_server,
-            why=f"the server takes {server_limit} (max_connections), {reserved} of them in reserve, and other roles have {on_server}",
+            why=(
+                f"the server takes {server_limit} (max_connections), {reserved} of them in reserve,"
+                f" and other roles have {on_server}"
+            ),
         )
     ]
     if role_limit >= 0:
@@ -45,11 +48,17 @@ async def read_room(connection: AsyncConnection[Any]) -> Bound:
             Bound(
                 connections=role_limit,
                 others=0,
-                why=f"the role {role} may have {role_limit} (ALTER ROLE {role} CONNECTION LIMIT ...)",
+                why=(
+                    f"the role {role} may have {role_limit} (ALTER ROLE {role} CONNECTION LIMIT"
+                    " ...)"
+                ),
             )
         )
     if database_limit >= 0:
         altered = f"ALTER DATABASE {database} CONNECTION LIMIT ..."
-        why = f"the database {database} takes {database_limit} ({altered}), and other roles have {in_database}"
+        why = (
+            f"the database {database} takes {database_limit} ({altered}), and other roles have"
+            f" {in_database}"
+        )
         bounds.append(Bound(connections=database_limit, others=in_database, why=why))
     return min(bounds, key=lambda bound: bound.left)

@@ -112,9 +112,10 @@ def with_access(user: ServerUser, *, folder: Path, postgres: Path) -> ServerUser
             f"PostgreSQL can't run here: {postgres} does not start, or {folder} can't be entered"
         )
     raise EmbeddedServerError(
-        f"PostgreSQL must not run as root, and the user {pwd.getpwuid(user.uid).pw_name!r} can't reach {folder} or {postgres}: "
-        "a folder above them is closed to others. Run statesvc as an ordinary user, or put the checkout and STATESVC_DATA_DIR below "
-        "folders that others may enter (chmod o+x), or set DATABASE_URL to a server of your own."
+        f"PostgreSQL must not run as root, and the user {pwd.getpwuid(user.uid).pw_name!r} can't"
+        f" reach {folder} or {postgres}: a folder above them is closed to others. Run statesvc as"
+        " an ordinary user, or put the checkout and STATESVC_DATA_DIR below folders that others"
+        " may enter (chmod o+x), or set DATABASE_URL to a server of your own."
     )
 
 
@@ -148,8 +149,9 @@ def _system_user() -> pwd.struct_passwd:
         return pwd.getpwnam(_CREATED)
     except KeyError:
         raise EmbeddedServerError(
-            "PostgreSQL must not run as root, and there is no system user 'postgres' or 'statesvc' to run it, nor could one be made. "
-            "Run statesvc as an ordinary user, or set DATABASE_URL to a server of your own."
+            "PostgreSQL must not run as root, and there is no system user 'postgres' or 'statesvc'"
+            " to run it, nor could one be made. Run statesvc as an ordinary user, or set"
+            " DATABASE_URL to a server of your own."
         ) from None
 
 

@@ -155,8 +155,8 @@ def encoding_fault(connection: AsyncConnection[Any]) -> str | None:
     if encoding in {"UTF8", None}:
         return None
     return (
-        f"the database {connection.info.dbname} has the encoding {encoding}, and statesvc needs UTF8: "
-        "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+        f"the database {connection.info.dbname} has the encoding {encoding}, and statesvc needs"
+        " UTF8: CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
     )
 
 

@@ -53,7 +53,10 @@ _RESET_BY: Final[Mapping[str, str]] = MappingProxyType(
         "database": "`ALTER DATABASE ... RESET {setting}` ends it",
         "user": "`ALTER ROLE ... RESET {setting}` ends it",
         "database user": "`ALTER ROLE ... IN DATABASE ... RESET {setting}` ends it",
-        "configuration file": "`ALTER SYSTEM RESET {setting}` (or postgresql.conf) and `SELECT pg_reload_conf()` end it",
+        "configuration file": (
+            "`ALTER SYSTEM RESET {setting}` (or postgresql.conf) and `SELECT pg_reload_conf()`"
+            " end it"
+        ),
     }
 )
 """Remedies by the source that PostgreSQL names for a setting."""

@@ -90,8 +90,9 @@ Every other connection will meet the same, even when another server has taken it
 """
 
 _CARRY: Final[LiteralString] = (
-    "DATABASE_URL leads through a pooler in transaction mode that does not carry prepared statements: set "
-    "STATESVC_PREPARED_STATEMENTS=false, or use PgBouncer 1.22 or later with max_prepared_statements above 0"
+    "DATABASE_URL leads through a pooler in transaction mode that does not carry prepared"
+    " statements: set STATESVC_PREPARED_STATEMENTS=false, or use PgBouncer 1.22 or later with"
+    " max_prepared_statements above 0"
 )
 _LOGIN: Final = re.compile(r"connection failed: .* failed: (?:FATAL: +)?(?P<why>.+)")
 _QUOTED: Final = re.compile(r"\"[^\"]*\"|'[^']*'")
@@ -101,11 +102,17 @@ _NO_PARTITION: Final = (
 )
 ADVICE: Final[Mapping[str, LiteralString]] = MappingProxyType(
     {
-        "SS006": "the next batch id exists already: `statesvc doctor` names the statement that sets the sequence",
+        "SS006": (
+            "the next batch id exists already: `statesvc doctor` names the statement that sets the"
+            " sequence"
+        ),
         "26000": _CARRY,
         "42P05": _CARRY,
-        "0A000": "most likely a migration changed what a prepared statement answers: connections are replaced within the hour, "
-        "a restart of this process (and RECONNECT on the console of a PgBouncer) does it at once",
+        "0A000": (
+            "most likely a migration changed what a prepared statement answers: connections are"
+            " replaced within the hour, a restart of this process (and RECONNECT on the console of"
+            " a PgBouncer) does it at once"
+        ),
     }
 )
 """Remedies by SQLSTATE, where the error's own name misleads. Logged next to the error."""

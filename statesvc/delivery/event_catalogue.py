@@ -178,21 +178,22 @@ EVENT_TYPES: Final = (
     _of_change(
         NotificationType.STATUS_CHANGED,
         "A shipment's status changed",
-        "One notification for each change, in order. A whole history in one push causes one notification. A late scan or a "
-        "correction may change the status back.",
+        "One notification for each change, in order. A whole history in one push causes one"
+        " notification. A late scan or a correction may change the status back.",
         before="out_for_delivery",
     ),
     _of_change(
         NotificationType.UPDATED,
         "Facts of a shipment changed without its status",
-        "Another delivery at a later time, or a correction of reason, status time, delivery time, attempts or signature. "
-        "`from` equals `to`.",
+        "Another delivery at a later time, or a correction of reason, status time, delivery time,"
+        " attempts or signature. `from` equals `to`.",
         before="delivered",
     ),
     _of_observation(
         NotificationType.STALLED,
         "No scan for longer than usual",
-        "The carrier's rules set the limit for each status. Sent once after a scan; the next scan clears the flag `stalled`.",
+        "The carrier's rules set the limit for each status. Sent once after a scan; the next scan"
+        " clears the flag `stalled`.",
         status="in_transit",
         cause="d1-260226-w2zq5dnd5cjzbdqcqbqjsu3hbe",
         hours=120,
@@ -232,9 +233,9 @@ EVENT_TYPES: Final = (
     _of_observation(
         NotificationType.NEVER_HEARD,
         "No event arrived for an awaited number",
-        "`PUT /v1/shipments/{carrier_id}/{tracking_number}/awaited` registered the number, and neither its carrier nor an "
-        "aggregator that names the carrier sent an event within the hours. There is no shipment yet: `sequence` is 0. "
-        "Sent once for each registration.",
+        "`PUT /v1/shipments/{carrier_id}/{tracking_number}/awaited` registered the number, and"
+        " neither its carrier nor an aggregator that names the carrier sent an event within the"
+        " hours. There is no shipment yet: `sequence` is 0. Sent once for each registration.",
         status="unknown",
         cause="2026-03-01T22:30:05+00:00",
         hours=48,
@@ -243,7 +244,10 @@ EVENT_TYPES: Final = (
     EventType(
         kind=CONNECTION_TEST,
         summary="A test that you requested",
-        description="`POST /v1/subscriptions/{id}/test` without a `type` checks that notifications arrive and verify.",
+        description=(
+            "`POST /v1/subscriptions/{id}/test` without a `type` checks that notifications arrive"
+            " and verify."
+        ),
         data=ConnectionTestData,
         thin=_CONNECTION_TEST_DATA,
         full=_CONNECTION_TEST_DATA,

@@ -53,8 +53,11 @@ class ChangeData(StatusChange):
         Annotated[
             ObservedData,
             Field(
-                description="A missed deadline: `occurred_at` is the deadline, `sequence` that of the shipment's last event, "
-                "`from` and `to` its status. The payload is always thin."
+                description=(
+                    "A missed deadline: `occurred_at` is the deadline, `sequence` that of the"
+                    " shipment's last event, `from` and `to` its status. The payload is always"
+                    " thin."
+                )
             ),
         ]
     ]
@@ -62,7 +65,10 @@ class ChangeData(StatusChange):
         Annotated[
             int,
             Field(
-                description="Epoch of the log; absent: 1. After a restore, the next epoch restarts sequences."
+                description=(
+                    "Epoch of the log; absent: 1. After a restore, the next epoch restarts"
+                    " sequences."
+                )
             ),
         ]
     ]

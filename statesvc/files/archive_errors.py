@@ -27,14 +27,20 @@ class EntryFileError(UnreadableArchiveError):
         self.why = why
 
     def __str__(self) -> str:
-        return f"{self.name}, {self.place}: {self.why}; put the copy from the backup of the archive's folder back"
+        return (
+            f"{self.name}, {self.place}: {self.why}; put the copy from the backup of the archive's"
+            " folder back"
+        )
 
 
 class NoParquetError(UnreadableArchiveError):
     """pyarrow is not installed."""
 
     def __str__(self) -> str:
-        return "archived months of the log are Parquet files, which need pyarrow: pip install 'statesvc[archive]'"
+        return (
+            "archived months of the log are Parquet files, which need pyarrow: pip install"
+            " 'statesvc[archive]'"
+        )
 
 
 class ArchivedHistoryError(RuntimeError):

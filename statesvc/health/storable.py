@@ -29,7 +29,8 @@ async def storage_findings(
         return [
             _now(
                 "pushes",
-                f"the database takes no writes ({read_only.why}): no push is acknowledged, and nothing is processed; {read_only.remedy}",
+                f"the database takes no writes ({read_only.why}): no push is acknowledged, and"
+                f" nothing is processed; {read_only.remedy}",
                 "AckAvailability",
             )
         ]
@@ -38,7 +39,10 @@ async def storage_findings(
     }
     blocked: str | None
     if pending := sorted(frozenset(migrations) - applied):
-        blocked = f"migrations are pending ({', '.join(f'{version:04}' for version in pending)}): run `statesvc migrate`"
+        blocked = (
+            f"migrations are pending ({', '.join(f'{version:04}' for version in pending)}): run"
+            " `statesvc migrate`"
+        )
     else:
         blocked = await read_lock_fault(connection)
     if blocked is not None:
@@ -73,8 +77,8 @@ async def read_lock_fault(connection: AsyncConnection[Any]) -> str | None:
         return None
     table, pid, role, statement, seconds = row
     return (
-        f"no push is acknowledged: {table} is locked by pid {pid} ({role or 'unknown role'}, {statement}, for {duration(seconds)}); "
-        f"SELECT pg_terminate_backend({pid}) ends it"
+        f"no push is acknowledged: {table} is locked by pid {pid} ({role or 'unknown role'},"
+        f" {statement}, for {duration(seconds)}); SELECT pg_terminate_backend({pid}) ends it"
     )
 
 
@@ -82,7 +86,10 @@ def _without_partition(missing: Sequence[str], clock: datetime, wall_clock: floa
     off = clock_fault(clock, wall_clock)
     if off is not None:
         return f"{off}: there is no partition for that time, so nothing can be stored"
-    return f"nothing can be stored: no partition of today in {', '.join(missing)}; `SELECT statesvc.ensure_partitions()` makes them"
+    return (
+        f"nothing can be stored: no partition of today in {', '.join(missing)}; `SELECT"
+        " statesvc.ensure_partitions()` makes them"
+    )
 
 
 def _now(about: str, text: str, page: str) -> Finding:

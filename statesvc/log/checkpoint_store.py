@@ -150,8 +150,9 @@ class ObjectCheckpointStore:
         # the first one is refused as well where an earlier start wrote it
         if await self._put(_PROBE, "", "create") and await self._put(_PROBE, "", "create"):
             raise CheckpointStoreError(
-                f"{self.name} overwrites an object that was to be created once (it ignores `If-None-Match: *`): a second history would "
-                "replace the first one there without a trace. Use a store that refuses it, or a folder"
+                f"{self.name} overwrites an object that was to be created once (it ignores"
+                " `If-None-Match: *`): a second history would replace the first one there without"
+                " a trace. Use a store that refuses it, or a folder"
             )
 
     async def keep(self, note: str) -> None:
@@ -223,7 +224,8 @@ def _compare(there: str, note: str, where: str) -> None:
         if read_checkpoint(there) == read_checkpoint(note):
             return
     raise ContradictedError(
-        f"{where} has another checkpoint of {read_checkpoint(note).size} entries: two histories of this log were signed"
+        f"{where} has another checkpoint of {read_checkpoint(note).size} entries: two histories of"
+        " this log were signed"
     )
 
 

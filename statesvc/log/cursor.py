@@ -47,8 +47,9 @@ class LostCursorError(LookupError):
     def __init__(self, asked: LogCursor, go_on: LogCursor) -> None:
         left = "none" if go_on.index < 0 else f"those up to index {go_on.index}"
         super().__init__(
-            f"the log was restored from a backup and is in epoch {go_on.epoch}: of the entries that you have read ({asked}) it has {left}. "
-            f"Drop what you know of the later ones and go on after {go_on}; the first entry there says what was lost"
+            f"the log was restored from a backup and is in epoch {go_on.epoch}: of the entries that"
+            f" you have read ({asked}) it has {left}. Drop what you know of the later ones and go"
+            f" on after {go_on}; the first entry there says what was lost"
         )
         self.asked = asked
         self.go_on = go_on

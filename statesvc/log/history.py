@@ -176,7 +176,8 @@ class History:
         archived_files()
         if self.folder is None:
             raise UnreadableArchiveError(
-                f"a part of the log is archived in {file_name}, and no STATESVC_ARCHIVE_DIR is set here"
+                f"a part of the log is archived in {file_name}, and no STATESVC_ARCHIVE_DIR is set"
+                " here"
             )
         return self.folder / file_name
 

@@ -25,7 +25,8 @@ class ContradictionError(RuntimeError):
 
     def __init__(self, size: int) -> None:
         super().__init__(
-            f"the log does not have the root that its checkpoint at {size} says: run `statesvc verify`"
+            f"the log does not have the root that its checkpoint at {size} says: run `statesvc"
+            " verify`"
         )
 
 

@@ -66,7 +66,8 @@ def open_signers(keys: Sequence[SigningKey], master: MasterKeys) -> list[NoteSig
             )
             if signer.verifier != key.verifier:
                 raise SigningKeyError(
-                    f"the public half of the log's key {key.verifier.key_id.hex()} was changed in the database"
+                    f"the public half of the log's key {key.verifier.key_id.hex()} was changed in"
+                    " the database"
                 )
             signers.append(signer)
     return signers
@@ -137,7 +138,8 @@ async def retire(connection: AsyncConnection[Any], key_id: bytes, *, actor: str,
     ).fetchone()
     if announced is not None:
         raise SigningKeyError(
-            "no checkpoint covers the announcement of the newer key yet: the sealer must run once more"
+            "no checkpoint covers the announcement of the newer key yet: the sealer must run once"
+            " more"
         )
     await retire_at_once(connection, key_id)
     await record_action(

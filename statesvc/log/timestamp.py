@@ -55,7 +55,8 @@ class Trust:
         roots = tuple(each for each in found if each.issuer == each.subject)
         if not roots:
             raise StampError(
-                "the root certificate of the time stamping authority is missing (one that it issued to itself)"
+                "the root certificate of the time stamping authority is missing (one that it issued"
+                " to itself)"
             )
         return cls(roots, tuple(each for each in found if each not in roots))
 

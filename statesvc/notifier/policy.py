@@ -37,13 +37,15 @@ GONE: Final = "the subscriber answered 410 Gone"
 REVIEWED_AT_ONCE: Final = 100
 
 WHAT_TO_DO: Final = (
-    "Once the receiver works again: POST /v1/subscriptions/{id}/test shows it, POST .../resume sends what waits and what comes; "
-    "POST .../replay with since = missed_since sends what was missed."
+    "Once the receiver works again: POST /v1/subscriptions/{id}/test shows it, POST .../resume"
+    " sends what waits and what comes; POST .../replay with since = missed_since sends what was"
+    " missed."
 )
 
 WHAT_IS_AHEAD: Final = (
-    f"Without a success it is disabled {DISABLE_AFTER.days} days after the first failure. "
-    "POST /v1/subscriptions/{id}/test shows what the receiver says now; .../pause collects without sending."
+    f"Without a success it is disabled {DISABLE_AFTER.days} days after the first failure. POST"
+    " /v1/subscriptions/{id}/test shows what the receiver says now; .../pause collects without"
+    " sending."
 )
 
 _SQL = queries("statesvc.notifier", "policy")
@@ -230,7 +232,10 @@ async def review(connection: AsyncConnection[Any]) -> list[Notice]:
                 now=now,
             ):
                 case Judgement.DISABLE:
-                    why = f"all {failures} attempts failed since {rfc3339(since)}, the last one: {last}"
+                    why = (
+                        f"all {failures} attempts failed since {rfc3339(since)}, the last one:"
+                        f" {last}"
+                    )
                     disabled = await disable(connection, [subscription_id], why=why, now=now)
                     actions += disabled.actions
                     notices += disabled.notices

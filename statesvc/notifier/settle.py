@@ -236,9 +236,18 @@ async def _bury(
 def _detail(finished: AttemptResult) -> str:
     answer = finished.answer
     if finished.expired:
-        return f"too old for its type after {finished.delivery.attempts - 1} attempts: `give_up_after_seconds` of the subscription"
+        return (
+            f"too old for its type after {finished.delivery.attempts - 1} attempts:"
+            " `give_up_after_seconds` of the subscription"
+        )
     if answer is None:
-        return f"{finished.delivery.attempts - 1} attempts, the last ones ended without a verdict: the notifier died"
+        return (
+            f"{finished.delivery.attempts - 1} attempts, the last ones ended without a verdict: the"
+            " notifier died"
+        )
     status = "" if answer.status_code is None else f", status {answer.status_code}"
     detail = f", {answer.detail}" if answer.detail else ""
-    return f"{finished.delivery.attempts} attempts, the last one: {answer.outcome.value}{status}{detail}"
+    return (
+        f"{finished.delivery.attempts} attempts, the last one:"
+        f" {answer.outcome.value}{status}{detail}"
+    )

@@ -98,9 +98,15 @@ def left_shares(readings: Sequence[ReadingState]) -> list[LeftShare]:
             if other.carrier_id == state.carrier_id and other is not state
         ]
         takers = [other.name for other in others if other.share > 0 or not other.is_candidate]
-        what = f"{state.name} reads {state.share} % and {state.asked}; {state.waiting:,} messages wait for it"
+        what = (
+            f"{state.name} reads {state.share} % and {state.asked}; {state.waiting:,} messages wait"
+            " for it"
+        )
         if takers:
-            then = f"{takers[0]} took {state.fallbacks:,} of its messages, each {state.fallback_seconds} s late"
+            then = (
+                f"{takers[0]} took {state.fallbacks:,} of its messages, each"
+                f" {state.fallback_seconds} s late"
+            )
         else:
             then = "no other reader has a share, so they wait"
         found.append(LeftShare(state.carrier_id, f"{what}; {then}", is_stuck=not takers))

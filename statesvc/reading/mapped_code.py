@@ -51,9 +51,15 @@ class PrintedCode:
     def refusal(self) -> str | None:
         """Reason why it cannot be mapped."""
         if self.raw_type is None and self.raw_code is None and self.raw_text is None:
-            return "name the code: its type, its code, or the text that the carrier prints instead of one"
+            return (
+                "name the code: its type, its code, or the text that the carrier prints instead"
+                " of one"
+            )
         if TEXT in {self.raw_type, self.raw_code}:
-            return f"`{TEXT}` in a list of unknown codes stands for any text: name the text itself, or what stands for it in the history"
+            return (
+                f"`{TEXT}` in a list of unknown codes stands for any text: name the text itself, or"
+                " what stands for it in the history"
+            )
         if "" in {self.raw_type, self.raw_code, self.raw_reason, self.raw_text}:
             return "leave out what the carrier does not print"
         return None

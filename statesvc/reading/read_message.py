@@ -260,4 +260,7 @@ def _where(error: Exception) -> str:
         trace = trace.tb_next
     if trace is None:
         return type(error).__name__
-    return f"{type(error).__name__} in {trace.tb_frame.f_globals.get('__name__', '?')} line {trace.tb_lineno}"
+    return (
+        f"{type(error).__name__} in {trace.tb_frame.f_globals.get('__name__', '?')} line"
+        f" {trace.tb_lineno}"
+    )

@@ -36,7 +36,10 @@ def refused_names(
         versions = ", ".join(carrier.normalizers)
         yield (
             "candidate",
-            f"no candidate version of this name: {carrier.carrier_id} has {versions}; another fleet's is called name@version",
+            (
+                f"no candidate version of this name: {carrier.carrier_id} has {versions}; another"
+                " fleet's is called name@version"
+            ),
         )
     elif candidate is not None and candidate == carrier.stable and stable is None:
         yield (
@@ -48,7 +51,13 @@ def refused_names(
 def _no_foreign_name(reading: str, carrier: Carrier) -> str | None:
     named = READER.fullmatch(reading)
     if named is None:
-        return "another fleet's reading is called name@version, as its workers hand it over; ours is null (`--stable ours`)"
+        return (
+            "another fleet's reading is called name@version, as its workers hand it over; ours is"
+            " null (`--stable ours`)"
+        )
     if named[1] == carrier.carrier_id and named[2] in carrier.normalizers:
-        return f"that is a version of ours: as candidate it is called {named[2]}, as stable reading null"
+        return (
+            f"that is a version of ours: as candidate it is called {named[2]}, as stable reading"
+            " null"
+        )
     return None

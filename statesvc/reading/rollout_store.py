@@ -144,8 +144,9 @@ class DifferingEventsError(Exception):
 
     def __init__(self, carrier_id: str, candidate: str, differing: int) -> None:
         super().__init__(
-            f"candidate {candidate} gave {differing:,} events of {carrier_id} another id than the stable reading, or none: the same scan "
-            "would stand in the log twice. See the differences; name a mended candidate by another version, or force it with a reason"
+            f"candidate {candidate} gave {differing:,} events of {carrier_id} another id than the"
+            " stable reading, or none: the same scan would stand in the log twice. See the"
+            " differences; name a mended candidate by another version, or force it with a reason"
         )
         self.differing = differing
 
@@ -195,8 +196,9 @@ class Lacking:
             ", ..." if len(self.workers) > _WORKERS_SHOWN else ""
         )
         return (
-            f"{len(self.workers)} of {self.running} workers lack version {self.candidate}, which the rollout gives {self.percent} % of the "
-            f"messages, and read with the stable one: {few}"
+            f"{len(self.workers)} of {self.running} workers lack version {self.candidate}, which"
+            f" the rollout gives {self.percent} % of the messages, and read with the stable one:"
+            f" {few}"
         )
 
 
@@ -285,7 +287,8 @@ async def set_rollout(
             details["forced"] = True
         if guard is not None:
             details["guard"] = (
-                f"{guard.messages} messages, errors {guard.errors_percent} %, differences {guard.differences_percent} %"
+                f"{guard.messages} messages, errors {guard.errors_percent} %, differences"
+                f" {guard.differences_percent} %"
             )
         await record_action(
             connection, actor=actor, verb="rollout", target=f"carrier {carrier_id}", details=details

@@ -29,8 +29,9 @@ DIFFS_RETAINED: Final = 10_000
 BATCHES_RETAINED: Final = 5_000
 GUARD_ACTOR: Final = "guard"
 WHAT_TO_DO: Final = (
-    "the stable version reads everything again. `statesvc rollout show CARRIER` shows what was read differently; what the candidate read "
-    "is corrected by `statesvc renormalize --carrier CARRIER --read-by VERSION`"
+    "the stable version reads everything again. `statesvc rollout show CARRIER` shows what was read"
+    " differently; what the candidate read is corrected by `statesvc renormalize --carrier CARRIER"
+    " --read-by VERSION`"
 )
 FIELD: Final = "field:"
 _PRUNE_EVERY: Final = 50

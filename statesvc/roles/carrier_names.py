@@ -38,9 +38,15 @@ def unknown_carriers(settings: Settings) -> Iterator[str]:
         if name not in known:
             yield f"{variable} is for no carrier that is known{_hint(name, known)}"
         elif prefix == WEBHOOK_AUTH_PREFIX and not CARRIERS[known[name]].leaves_choice:
-            yield f"{variable} has nothing to choose: {known[name]} authenticates in its own way, which `statesvc carriers` names"
+            yield (
+                f"{variable} has nothing to choose: {known[name]} authenticates in its own way,"
+                " which `statesvc carriers` names"
+            )
     for name in sorted(settings.ingress.allow_unsigned_webhooks - {"1"} - set(CARRIERS)):
-        yield f"STATESVC_ALLOW_UNSIGNED_WEBHOOKS names {name}, which is no carrier that is known{_hint(name, CARRIERS)}"
+        yield (
+            f"STATESVC_ALLOW_UNSIGNED_WEBHOOKS names {name}, which is no carrier that is"
+            f" known{_hint(name, CARRIERS)}"
+        )
 
 
 def require_known_carriers(settings: Settings) -> None:

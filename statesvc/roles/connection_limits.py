@@ -83,7 +83,8 @@ class ConnectionPlan:
         """Return the sum, term by term."""
         counts = Counter(roles)
         terms = [
-            f"{role} {f'{count} x ' if count > 1 else ''}({self.pools[role]} + {DIRECT[role]} direct)"
+            f"{role} {f'{count} x ' if count > 1 else ''}({self.pools[role]} + {DIRECT[role]}"
+            " direct)"
             for role, count in counts.items()
         ]
         return (
@@ -115,7 +116,10 @@ def plan_for(settings: Settings, bound: Bound | None) -> ConnectionPlan:
 def too_few(bound: Bound) -> str:
     """Return the reason why that is too few for a process of each role."""
     least = ConnectionPlan.of(CONNECTIONS_MIN)
-    return f"too few connections: one process of each role takes at least {least.arithmetic(ONE_OF_EACH)}, but {bound.why}: {bound.left} left"
+    return (
+        "too few connections: one process of each role takes at least"
+        f" {least.arithmetic(ONE_OF_EACH)}, but {bound.why}: {bound.left} left"
+    )
 
 
 def ingress_limits(settings: Settings) -> PoolLimits:

@@ -30,7 +30,8 @@ log = structlog.get_logger()
 class MetricsPortTakenError(RuntimeError):
     def __init__(self, host: str, port: int, why: str) -> None:
         super().__init__(
-            f"metrics cannot listen on {host} port {port} ({why}): set STATESVC_METRICS_HOST or STATESVC_METRICS_PORT"
+            f"metrics cannot listen on {host} port {port} ({why}): set STATESVC_METRICS_HOST or"
+            " STATESVC_METRICS_PORT"
         )
 
 

@@ -72,15 +72,18 @@ def owner_fault(mode: PoolerMode, *, variable: str = "STATESVC_OWNER_URL") -> st
     if mode is not PoolerMode.TRANSACTION:
         return None
     return (
-        f"{variable} leads through a pooler in transaction mode; migrations hold a lock on one session: "
-        "set STATESVC_OWNER_URL to the server itself"
+        f"{variable} leads through a pooler in transaction mode; migrations hold a lock on one"
+        " session: set STATESVC_OWNER_URL to the server itself"
     )
 
 
 async def limits_fault(dsns: Dsns, settings: Settings) -> str | None:
     """Check, behind a pooler in transaction mode, that time limits travel with each transaction."""
     if not dsns.is_pooled:
-        return f"without STATESVC_LISTEN_URL the pooler is taken for the server, and time limits hit the session's next client: {_LISTEN}"
+        return (
+            "without STATESVC_LISTEN_URL the pooler is taken for the server, and time limits hit"
+            f" the session's next client: {_LISTEN}"
+        )
     limits = worker_limits(settings)
     found = await limits_in_transaction(dsns.service, limits, direct=False)
     wanted = limits.timeouts(server_version=0)
@@ -90,7 +93,8 @@ async def limits_fault(dsns: Dsns, settings: Settings) -> str | None:
         if found.get(name) != value
     )
     return (
-        f"time limits are lost on the way through the pooler ({lost}): it must be in transaction mode"
+        f"time limits are lost on the way through the pooler ({lost}): it must be in transaction"
+        " mode"
         if lost
         else None
     )
@@ -106,8 +110,9 @@ async def prepared_fault(dsns: Dsns, settings: Settings) -> str | None:
         return ADVICE["26000"]
     if not capabilities.has_send_close_prepared():
         return (
-            "the pooler carries prepared statements, but libpq here is older than 17 and can't take them back through it: "
-            "install psycopg[binary] 3.2 or later, or set STATESVC_PREPARED_STATEMENTS=false"
+            "the pooler carries prepared statements, but libpq here is older than 17 and can't take"
+            " them back through it: install psycopg[binary] 3.2 or later, or set"
+            " STATESVC_PREPARED_STATEMENTS=false"
         )
     return None
 

@@ -153,7 +153,8 @@ class StoppedDatabaseError(RuntimeError):
 
     def __init__(self, data_dir: str) -> None:
         super().__init__(
-            f"no database: DATABASE_URL is not set, and no embedded server runs on {data_dir} (`statesvc up` starts one)"
+            f"no database: DATABASE_URL is not set, and no embedded server runs on {data_dir}"
+            " (`statesvc up` starts one)"
         )
 
 

@@ -60,7 +60,8 @@ def stamp_trust(settings: CheckpointSettings) -> Trust | None:
         return Trust.parse(settings.stamp_cert.read_bytes())
     except OSError as error:
         raise SettingError(
-            f"STATESVC_CHECKPOINT_STAMP_CERT: {settings.stamp_cert} cannot be read: {error.strerror}"
+            f"STATESVC_CHECKPOINT_STAMP_CERT: {settings.stamp_cert} cannot be read:"
+            f" {error.strerror}"
         ) from error
     except NoTimestampsError as error:
         raise SettingError(f"STATESVC_CHECKPOINT_STAMP_URL: {error}") from error
@@ -96,7 +97,8 @@ def _require_own_port(settings: Settings, host: str, port: int) -> None:
     for setting, (other, fixed) in settings.fixed_ports.items():
         if fixed == port and (other in hosts or not _WILDCARDS.isdisjoint(listen_hosts(host))):
             raise SettingError(
-                f"{setting} is {fixed}, which is also the port of the service (STATESVC_PORT, or --port): choose another for one of them"
+                f"{setting} is {fixed}, which is also the port of the service (STATESVC_PORT, or"
+                " --port): choose another for one of them"
             )
 
 
@@ -111,5 +113,6 @@ def _require_host(host: str) -> None:
                     probe.bind(address)
         except OSError as error:
             raise SettingError(
-                f"STATESVC_HOST, or --host: this machine cannot listen on {name!r}: {error.strerror}"
+                f"STATESVC_HOST, or --host: this machine cannot listen on {name!r}:"
+                f" {error.strerror}"
             ) from None

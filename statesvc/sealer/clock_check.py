@@ -49,8 +49,9 @@ class ClockCheck:
         if abs(self.database_ahead_seconds) > self.seconds_max:
             side = "ahead of" if self.database_ahead_seconds > 0 else "behind"
             raise ClockError(
-                f"the database's clock is {abs(self.database_ahead_seconds):,.0f} s {side} this machine's: nothing is sealed until they "
-                f"agree within {self.seconds_max:g} s. Find out which one is wrong (chronyc tracking on both) and set it right"
+                f"the database's clock is {abs(self.database_ahead_seconds):,.0f} s {side} this"
+                f" machine's: nothing is sealed until they agree within {self.seconds_max:g} s."
+                " Find out which one is wrong (chronyc tracking on both) and set it right"
             )
         self._require_past("the newest sealed entry was sealed", sealed_at, database)
         self._require_past("an entry that waits to be sealed was recorded", recorded_at, database)
@@ -59,6 +60,7 @@ class ClockCheck:
         ahead = 0.0 if written is None else (written - database).total_seconds()
         if written is not None and ahead > self.seconds_max:
             raise ClockError(
-                f"{what} at {written.isoformat()}, which has not come yet: the database's clock was ahead then, or is behind now. "
-                "Sealing goes on by itself when that time has come; where it is too far, raise STATESVC_SEALER_CLOCK_SECONDS_MAX above it"
+                f"{what} at {written.isoformat()}, which has not come yet: the database's clock was"
+                " ahead then, or is behind now. Sealing goes on by itself when that time has come;"
+                " where it is too far, raise STATESVC_SEALER_CLOCK_SECONDS_MAX above it"
             )

@@ -141,8 +141,9 @@ async def _require_prefix(
         and await tree_root(connection, signed.size) != signed.root
     ):
         raise NoForkError(
-            f"{head.where} has {signed.size} entries that are not the first of this log: it went on since the restore, or was changed. "
-            "Where they part is not known, so it cannot be forked: restore again, and keep the sealer stopped until it is forked"
+            f"{head.where} has {signed.size} entries that are not the first of this log: it went on"
+            " since the restore, or was changed. Where they part is not known, so it cannot be"
+            " forked: restore again, and keep the sealer stopped until it is forked"
         )
 
 
@@ -159,7 +160,8 @@ async def fork(
             return await _fork(connection, master, publication, request, lost)
     except psycopg.errors.LockNotAvailable as error:
         raise NoForkError(
-            "a transaction that writes entries does not end: find it in pg_stat_activity, and try again"
+            "a transaction that writes entries does not end: find it in pg_stat_activity, and try"
+            " again"
         ) from error
 
 

@@ -24,9 +24,10 @@ class SilentLead(NamedTuple):
     @property
     def sentence(self) -> str:
         return (
-            f"the session of process {self.pid} on the database's server leads the sealers and has been silent for {self.seconds:,.0f} s. "
-            f"Another sealer ends it with pg_terminate_backend({self.pid}); where that does not help the process is stopped: "
-            f"`kill -CONT {self.pid}` there, or restart the server"
+            f"the session of process {self.pid} on the database's server leads the sealers and has"
+            f" been silent for {self.seconds:,.0f} s. Another sealer ends it with"
+            f" pg_terminate_backend({self.pid}); where that does not help the process is stopped:"
+            f" `kill -CONT {self.pid}` there, or restart the server"
         )
 
 

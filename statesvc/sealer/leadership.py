@@ -76,7 +76,8 @@ async def take_stock(
             own = PublishedHead(where, head.note, _open(head.note, keys, where))
             if (own.checkpoint.size, own.checkpoint.root) != (head.tree_size, head.root):
                 raise ForkError(
-                    "the newest checkpoint's row says something else than its note: the database was changed"
+                    "the newest checkpoint's row says something else than its note: the database"
+                    " was changed"
                 )
             await _compare(connection, own, size, epochs)
         for published in await published_heads(publication, keys):
@@ -132,13 +133,15 @@ def _check_pinned(file: Path, found: Sequence[SigningKey]) -> None:
     keys = {key.verifier for key in found}
     if gone := [key for key in pinned if key not in keys]:
         raise ForkError(
-            f"the database lacks the log's key {gone[0].key_id.hex()} that is pinned in {file}: it was changed, or is another's"
+            f"the database lacks the log's key {gone[0].key_id.hex()} that is pinned in {file}: it"
+            " was changed, or is another's"
         )
     if strange := [
         key.verifier for key in found if key.sealed_seed is None and key.verifier not in pinned
     ]:
         raise ForkError(
-            f"the retired key {strange[0].key_id.hex()} was never pinned in {file}: it was inserted into the database"
+            f"the retired key {strange[0].key_id.hex()} was never pinned in {file}: it was inserted"
+            " into the database"
         )
 
 
@@ -166,15 +169,17 @@ async def _compare(
     where, signed = published.where, published.checkpoint
     if signed.epoch > epochs.current:
         raise ForkError(
-            f"{where} is of epoch {signed.epoch}, the database of epoch {epochs.current}: it was restored from a backup older than the fork"
+            f"{where} is of epoch {signed.epoch}, the database of epoch {epochs.current}: it was"
+            " restored from a backup older than the fork"
         )
     if signed.epoch < epochs.current and signed.size > epochs.common(signed.epoch):
         # of a history that was given up: the fork's entry says so
         return
     if signed.size > size:
         raise ForkError(
-            f"{where} has {signed.size} entries, the database {size}: it was restored from an older backup, or entries were deleted. "
-            "Restore up to the newest transaction, or accept the loss with `statesvc log fork --why`"
+            f"{where} has {signed.size} entries, the database {size}: it was restored from an older"
+            " backup, or entries were deleted. Restore up to the newest transaction, or accept the"
+            " loss with `statesvc log fork --why`"
         )
     if await tree_root(connection, signed.size) != signed.root:
         raise ForkError(

@@ -193,7 +193,8 @@ async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: 
         if error.diag.constraint_name != "sealed_batch_place":
             raise
         raise RefusalError(
-            f"one of the batches {batch_ids[0]} to {batch_ids[-1]} has the id of a sealed one: ids were given out twice"
+            f"one of the batches {batch_ids[0]} to {batch_ids[-1]} has the id of a sealed one: ids"
+            " were given out twice"
         ) from error
     row = await placed.fetchone()
     assert row is not None  # noqa: S101 - one row, always

@@ -28,7 +28,8 @@ class Bucket:
         options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         if options.keys() - {"endpoint", "region"}:
             raise ValueError(
-                "an s3:// place takes ?endpoint= and ?region= alone; credentials come as AWS has them"
+                "an s3:// place takes ?endpoint= and ?region= alone; credentials come as AWS has"
+                " them"
             )
         return cls(
             name=parts.netloc,

@@ -21,18 +21,23 @@ SIGNATURE_AGE_VARIABLE: Final = "STATESVC_INGRESS_SIGNATURE_AGE_SECONDS_MAX"
 AUTHENTICATION_FORMS: Final = "header:NAME, bearer, basic, query:NAME"
 
 CARRIER_VARIABLES: Final[Mapping[str, str]] = {
-    WEBHOOK_SECRET_PREFIX: "Secrets of a carrier's webhooks, comma-separated: two live ones during rotation.",
+    WEBHOOK_SECRET_PREFIX: (
+        "Secrets of a carrier's webhooks, comma-separated: two live ones during rotation."
+    ),
     WEBHOOK_AUTH_PREFIX: (
-        f"What you agreed on with a carrier that leaves it to you, comma-separated: {AUTHENTICATION_FORMS}. The secret is what the header "
-        "or the query holds, of `basic` it is user:password. Default: query:token, or the carrier's own signature alone."
+        "What you agreed on with a carrier that leaves it to you, comma-separated:"
+        f" {AUTHENTICATION_FORMS}. The secret is what the header or the query holds, of `basic` it"
+        " is user:password. Default: query:token, or the carrier's own signature alone."
     ),
     WEBHOOK_IPS_PREFIX: (
-        "Networks (CIDR, comma-separated) from which alone a carrier may push: the proof where it has no secret, else a second one."
+        "Networks (CIDR, comma-separated) from which alone a carrier may push: the proof where it"
+        " has no secret, else a second one."
     ),
     WEBHOOK_JWKS_PREFIX: "URL of the JSON Web Key Set with a carrier's public keys (shipengine).",
     ZONE_PREFIX: (
-        "The zone of your parcels with a carrier, for local times of which nothing says where they are: an IANA name such as "
-        "Asia/Ho_Chi_Minh, or the code of a country with one zone, such as VN. Default: the carrier's own, or UTC."
+        "The zone of your parcels with a carrier, for local times of which nothing says where they"
+        " are: an IANA name such as Asia/Ho_Chi_Minh, or the code of a country with one zone, such"
+        " as VN. Default: the carrier's own, or UTC."
     ),
 }
 """Each prefix, with the meaning of its variables."""
@@ -102,7 +107,8 @@ def read_chosen_authentication(
         found[name] = tuple(dict.fromkeys(_chosen(part, variable) for part in split(text)))
         if not secrets.get(name):
             raise SettingError(
-                f"{variable} is set, but {secret_variable} is not: nothing that the carrier sends could be right"
+                f"{variable} is set, but {secret_variable} is not: nothing that the carrier sends"
+                " could be right"
             )
         if found[name] == (Basic(),) and any(
             ":" not in secret.get_secret_value() for secret in secrets[name]
@@ -122,7 +128,8 @@ def _chosen(text: str, variable: str) -> ChosenAuthentication:
         case "header", True if _NAME.fullmatch(name):
             if name.lower() in _HEADERS_OF_ALL:
                 raise SettingError(
-                    f"{variable} names a header that every request has, or that a proxy writes: choose another"
+                    f"{variable} names a header that every request has, or that a proxy writes:"
+                    " choose another"
                 )
             chosen = SharedHeader(header=name)
         case "query", True if _PARAMETER.fullmatch(name):
@@ -145,7 +152,8 @@ def read_webhook_networks(environment: Mapping[str, str]) -> dict[str, tuple[Net
             found[name] = tuple(ipaddress.ip_network(part, strict=False) for part in split(text))
         except ValueError:
             raise SettingError(
-                f"{WEBHOOK_IPS_PREFIX}{name} must be networks such as 20.65.16.22/31, comma-separated"
+                f"{WEBHOOK_IPS_PREFIX}{name} must be networks such as 20.65.16.22/31,"
+                " comma-separated"
             ) from None
     return found
 
@@ -159,7 +167,8 @@ def read_webhook_key_sets(environment: Mapping[str, str]) -> dict[str, str]:
     for name, url in found.items():
         if not url.startswith("https://"):
             raise SettingError(
-                f"{WEBHOOK_JWKS_PREFIX}{name} must be a https URL: anyone who can change the keys can sign"
+                f"{WEBHOOK_JWKS_PREFIX}{name} must be a https URL: anyone who can change the keys"
+                " can sign"
             )
     return found
 
@@ -189,7 +198,8 @@ def _zone(text: str, variable: str) -> str:
         return row.zone.key
     if not is_zone(text):
         raise SettingError(
-            f"{variable} must be a zone such as Asia/Ho_Chi_Minh or the code of a country, or several, comma-separated"
+            f"{variable} must be a zone such as Asia/Ho_Chi_Minh or the code of a country, or"
+            " several, comma-separated"
         )
     return text
 
@@ -211,7 +221,8 @@ def refuse_empty_proofs(
             raise SettingError(f"{name} holds nothing but commas: set it, or unset it")
         if allows_unsigned(carrier_id):
             raise SettingError(
-                f"{name} is empty, and STATESVC_ALLOW_UNSIGNED_WEBHOOKS lets {carrier_id} in unsigned: set it, or unset it if that is meant"
+                f"{name} is empty, and STATESVC_ALLOW_UNSIGNED_WEBHOOKS lets {carrier_id} in"
+                " unsigned: set it, or unset it if that is meant"
             )
 
 

@@ -12,7 +12,10 @@ from typing import Final
 from statesvc.settings.carrier_settings import SettingError
 
 VARIABLE: Final = "STATESVC_ENV_FILE"
-MEANING: Final = "File of settings, `NAME=value` a line (`statesvc init` writes one); what the environment sets wins. Or: `--env-file FILE`."
+MEANING: Final = (
+    "File of settings, `NAME=value` a line (`statesvc init` writes one); what the environment sets"
+    " wins. Or: `--env-file FILE`."
+)
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -47,7 +50,8 @@ def parsed(text: str, file: str) -> dict[str, str]:
             raise SettingError(f"{file}, line {number}: {name} is set twice")
         if value[:1] in {'"', "'"} or "\\" in value or "\0" in value:
             raise SettingError(
-                f"{file}, line {number}: the value of {name} must have no quotes around it and no backslash in it"
+                f"{file}, line {number}: the value of {name} must have no quotes around it and no"
+                " backslash in it"
             )
         found[name] = value
     return found

@@ -61,11 +61,16 @@ class Renames:
     def deprecated(self, variables: Iterable[str]) -> dict[str, str]:
         """Return a sentence for each old variable that is still accepted."""
         return {
-            variable: f"{variable} is now {name}: set that. The old name is refused from {row.refused_from} on"
+            variable: (
+                f"{variable} is now {name}: set that. The old name is refused from"
+                f" {row.refused_from} on"
+            )
             for variable, name, row in self._found(variables)
             if not self._is_refused(row)
         } | {
-            row.old: f"{row.old} has no effect: {row.instead}. It is refused from {row.refused_from} on"
+            row.old: (
+                f"{row.old} has no effect: {row.instead}. It is refused from {row.refused_from} on"
+            )
             for row in self.removed
             if row.old in variables and not self._is_refused(row)
         }
@@ -73,7 +78,9 @@ class Renames:
     def refused(self, variables: Iterable[str]) -> dict[str, str]:
         """Return a sentence for each old variable that is refused."""
         return {
-            variable: f"{variable} was renamed to {name} in {row.since}: set that, and remove the old one"
+            variable: (
+                f"{variable} was renamed to {name} in {row.since}: set that, and remove the old one"
+            )
             for variable, name, row in self._found(variables)
             if self._is_refused(row)
         } | {
@@ -91,7 +98,8 @@ class Renames:
         for variable, name, _ in self._found(warnings):
             if environment.setdefault(name, environment[variable]) != environment[variable]:
                 raise AmbiguousVariableError(
-                    f"{variable} is the old name of {name}, and they have different values: remove {variable}"
+                    f"{variable} is the old name of {name}, and they have different values: remove"
+                    f" {variable}"
                 )
         return list(warnings.values())
 

@@ -128,7 +128,8 @@ class KeySettings(Section):
     def _not_guessable(cls, key: SecretStr | None) -> SecretStr | None:
         if key is not None and len(key) < BOOTSTRAP_CHARS_MIN:
             raise ValueError(
-                f"STATESVC_BOOTSTRAP_KEY has {len(key)} characters; make it {BOOTSTRAP_CHARS_MIN} or more, at random"
+                f"STATESVC_BOOTSTRAP_KEY has {len(key)} characters; make it {BOOTSTRAP_CHARS_MIN}"
+                " or more, at random"
             )
         return key
 
@@ -181,7 +182,8 @@ class WorkerSettings(Section):
             >= self.lease_seconds
         ):
             raise ValueError(
-                "STATESVC_WORKER_LEASE_SECONDS must be above the worker's STATEMENT_SECONDS, LOCK_SECONDS and IDLE_IN_TRANSACTION_SECONDS"
+                "STATESVC_WORKER_LEASE_SECONDS must be above the worker's STATEMENT_SECONDS,"
+                " LOCK_SECONDS and IDLE_IN_TRANSACTION_SECONDS"
             )
         return self
 
@@ -235,7 +237,8 @@ class NotifierSettings(Section):
     def _lease_outlives_an_attempt(self) -> Self:
         if self.lease_seconds <= 15:
             raise ValueError(
-                "STATESVC_NOTIFIER_LEASE_SECONDS must be above 15, the longest that an attempt takes"
+                "STATESVC_NOTIFIER_LEASE_SECONDS must be above 15, the longest that an attempt"
+                " takes"
             )
         return self
 
@@ -382,7 +385,8 @@ class CheckpointSettings(Section):
     def _believable(self) -> Self:
         if self.stamp_url is not None and self.stamp_cert is None:
             raise ValueError(
-                "STATESVC_CHECKPOINT_STAMP_URL needs STATESVC_CHECKPOINT_STAMP_CERT: no stamp is believed unchecked"
+                "STATESVC_CHECKPOINT_STAMP_URL needs STATESVC_CHECKPOINT_STAMP_CERT: no stamp is"
+                " believed unchecked"
             )
         return self
 

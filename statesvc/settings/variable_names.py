@@ -103,7 +103,10 @@ def refuse_unknown_variables(
 
 def _what_to_do(name: str, known: Iterable[str]) -> str:
     if name.endswith(_KUBERNETES_ENDINGS):
-        return f"{name} is not a setting: Kubernetes sets it for a Service of that name; set `enableServiceLinks: false` in the pod"
+        return (
+            f"{name} is not a setting: Kubernetes sets it for a Service of that name; set"
+            " `enableServiceLinks: false` in the pod"
+        )
     # all begin alike, which would make any two of them close
     by_rest = {variable.removeprefix(PREFIX): variable for variable in (*known, *CARRIER_VARIABLES)}
     close = difflib.get_close_matches(name.removeprefix(PREFIX), by_rest, n=1, cutoff=0.75)

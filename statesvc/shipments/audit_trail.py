@@ -228,7 +228,8 @@ def _checked(model: type[T], rows: list[DictRow]) -> list[T]:
     """Check rows with the model's members as columns; other columns are a defect."""
     if rows and rows[0].keys() != model.__annotations__.keys():
         raise TypeError(
-            f"the query's columns are not those of {model.__name__}: {', '.join(rows[0].keys() ^ model.__annotations__.keys())}"
+            f"the query's columns are not those of {model.__name__}:"
+            f" {', '.join(rows[0].keys() ^ model.__annotations__.keys())}"
         )
     return cast("list[T]", rows)
 

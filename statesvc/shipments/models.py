@@ -67,7 +67,10 @@ class EventLocation(TypedDict):
     postal_code: Annotated[
         str | None,
         Field(
-            description="As printed with scope `pii`; else its beginning, where one is defined for the country."
+            description=(
+                "As printed with scope `pii`; else its beginning, where one is defined for the"
+                " country."
+            )
         ),
     ]
     country: Annotated[str | None, Field(description="ISO 3166-1 alpha-2.")]
@@ -193,7 +196,9 @@ class ShipmentObservation(EntryPosition):
     cause: Annotated[
         str,
         Field(
-            description="The scan, day or time that it counts from: observed again only for another one."
+            description=(
+                "The scan, day or time that it counts from: observed again only for another one."
+            )
         ),
     ]
     hours: Annotated[int, Field(description="Of the rule.")]
@@ -252,7 +257,9 @@ class AuditNotification(StatusChange):
     receiver: Annotated[
         str | None,
         Field(
-            description="Name of the subscription, or its host; kept when the subscription is deleted."
+            description=(
+                "Name of the subscription, or its host; kept when the subscription is deleted."
+            )
         ),
     ]
     type: str
@@ -263,7 +270,10 @@ class AuditNotification(StatusChange):
     outcome: Annotated[
         str | None,
         Field(
-            description="How it ended: delivered, given_up, cancelled, coalesced; null: it has not, or its subscription was deleted."
+            description=(
+                "How it ended: delivered, given_up, cancelled, coalesced; null: it has not, or its"
+                " subscription was deleted."
+            )
         ),
     ]
     covered_by: Annotated[
@@ -293,7 +303,9 @@ class AuditPersonalRead(EntryPosition):
     call: Annotated[
         str | None,
         Field(
-            description="Of a first reading: which call; null where the entry counts those that followed."
+            description=(
+                "Of a first reading: which call; null where the entry counts those that followed."
+            )
         ),
     ]
     hour: Annotated[TimeText | None, Field(description="Of a count: the hour that it is about.")]
@@ -328,7 +340,10 @@ class ShipmentSummary(ShipmentFields):
     last_event_at: Annotated[
         AwareDatetime,
         Field(
-            description="The newest time that the carrier printed; where it never printed one, when its last statement came."
+            description=(
+                "The newest time that the carrier printed; where it never printed one, when its"
+                " last statement came."
+            )
         ),
     ]
 
@@ -341,8 +356,11 @@ class ListedShipment(ShipmentFields):
     last_event_at: Annotated[
         AwareDatetime | None,
         Field(
-            description="The newest time that the carrier printed; where it never printed one, when its last statement came. "
-            "Null: nothing was said of it yet, and `recorded_at` is when references were attached to its number.",
+            description=(
+                "The newest time that the carrier printed; where it never printed one, when its"
+                " last statement came. Null: nothing was said of it yet, and `recorded_at` is when"
+                " references were attached to its number."
+            ),
         ),
     ]
     erased: bool
@@ -355,7 +373,10 @@ class DetailedShipment(ListedShipment):
         Annotated[
             EventLocation | None,
             Field(
-                description="Only with `details`: where it was scanned last; null where it never was, or the scan is archived."
+                description=(
+                    "Only with `details`: where it was scanned last; null where it never was, or"
+                    " the scan is archived."
+                )
             ),
         ]
     ]
@@ -363,7 +384,9 @@ class DetailedShipment(ListedShipment):
         Annotated[
             str | None,
             Field(
-                description="Only with `details`: what a shipper attached to the number as order id."
+                description=(
+                    "Only with `details`: what a shipper attached to the number as order id."
+                )
             ),
         ]
     ]
@@ -394,7 +417,10 @@ class SameParcel(TypedDict, total=False):
     same_parcel: Annotated[
         list[OtherSource],
         Field(
-            description="The parcel's shipments of other carriers and aggregators, the latest first; 100 at most."
+            description=(
+                "The parcel's shipments of other carriers and aggregators, the latest first; 100 at"
+                " most."
+            )
         ),
     ]
 
@@ -434,7 +460,9 @@ class Signed(TypedDict, total=False):
     is_signed: Annotated[
         bool,
         Field(
-            description="A signer of the delivery that counts is on record; `include=personal` names them."
+            description=(
+                "A signer of the delivery that counts is on record; `include=personal` names them."
+            )
         ),
     ]
 

@@ -74,7 +74,10 @@ def local_time(document: Mapping[str, Any], location: Mapping[str, str]) -> str:
     ):
         return ""
     there = at.astimezone(local.zone)
-    return f"{_day(there)}, {there:%H:%M} in {location.get('city') or location.get('region') or location['country']}"
+    return (
+        f"{_day(there)}, {there:%H:%M} in"
+        f" {location.get('city') or location.get('region') or location['country']}"
+    )
 
 
 def days_between(first: datetime, last: datetime) -> str:

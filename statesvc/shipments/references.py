@@ -87,8 +87,10 @@ class References(ClosedModel):
     parcel: Annotated[
         ParcelNumber | None,
         Field(
-            description="Another carrier's parcel that this is, where no message says so: subscriptions with `parcels` `once` are told of "
-            "both together from then on. Left out: of none."
+            description=(
+                "Another carrier's parcel that this is, where no message says so: subscriptions"
+                " with `parcels` `once` are told of both together from then on. Left out: of none."
+            )
         ),
     ] = None
 
@@ -161,7 +163,8 @@ class ReferenceTooCommonError(LookupError):
 
     def __init__(self) -> None:
         super().__init__(
-            f"more than {NUMBERS_MAX:,} numbers have this reference: ask for one that only your shipment has"
+            f"more than {NUMBERS_MAX:,} numbers have this reference: ask for one that only your"
+            " shipment has"
         )
 
 

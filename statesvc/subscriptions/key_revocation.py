@@ -31,8 +31,8 @@ _EXPIRY_SECONDS: Final = 900.0
 _EXPIRY_RETRY_SECONDS: Final = 30.0
 WHY: Final = "its owner has no live key any more with all the scopes that it needs"
 _WHAT_TO_DO: Final = (
-    "Give the owner a key (statesvc keys create --owner ...), or narrow the subscription; then POST .../resume, and POST .../replay with "
-    "since = missed_since sends what was missed."
+    "Give the owner a key (statesvc keys create --owner ...), or narrow the subscription; then POST"
+    " .../resume, and POST .../replay with since = missed_since sends what was missed."
 )
 
 

@@ -89,7 +89,9 @@ class LimiterSummary:
     limit: Annotated[
         int,
         Field(
-            description="Requests at a time; 0: nothing was sent lately, the next ones begin carefully."
+            description=(
+                "Requests at a time; 0: nothing was sent lately, the next ones begin carefully."
+            )
         ),
     ]
     in_flight: int
@@ -99,7 +101,10 @@ class LimiterSummary:
     breaker: Annotated[
         str,
         Field(
-            description="closed; open: most attempts failed, nothing but a probe from time to time; half_open: the probe is under way."
+            description=(
+                "closed; open: most attempts failed, nothing but a probe from time to time;"
+                " half_open: the probe is under way."
+            )
         ),
     ]
     next_allowed_at: Annotated[

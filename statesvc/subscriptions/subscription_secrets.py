@@ -59,8 +59,8 @@ class Secret:
             len(key) != SECRET_BYTES if kind == "ed25519" else len(key) not in CHOSEN_BYTES
         ):
             raise ValueError(
-                f"must be `{SECRET_PREFIX}` and {CHOSEN_BYTES[0]} to {CHOSEN_BYTES[-1]} random bytes in base64, "
-                f"or `{PRIVATE_PREFIX}` and the {SECRET_BYTES} of an Ed25519 seed"
+                f"must be `{SECRET_PREFIX}` and {CHOSEN_BYTES[0]} to {CHOSEN_BYTES[-1]} random"
+                f" bytes in base64, or `{PRIVATE_PREFIX}` and the {SECRET_BYTES} of an Ed25519 seed"
             )
         return cls(key=key, kind=kind)
 

@@ -55,7 +55,8 @@ async def checked_url(text: str, allowed: Sequence[Network]) -> tuple[str, Login
     literal = _literal(host)
     if literal is not None and not may_connect(literal, allowed):
         raise UrlRefusedError(
-            "this address lies in a network that subscribers may not be in: name its network in STATESVC_SUBSCRIBER_ALLOW"
+            "this address lies in a network that subscribers may not be in: name its network in"
+            " STATESVC_SUBSCRIBER_ALLOW"
         )
     if not encrypted and not await _lies_within(literal or host, port, allowed):
         own = (
@@ -64,7 +65,8 @@ async def checked_url(text: str, allowed: Sequence[Network]) -> tuple[str, Login
             else ""
         )
         raise UrlRefusedError(
-            f"must be {better}: plain {url.scheme} is only for hosts in the networks of STATESVC_SUBSCRIBER_ALLOW{own}"
+            f"must be {better}: plain {url.scheme} is only for hosts in the networks of"
+            f" STATESVC_SUBSCRIBER_ALLOW{own}"
         )
     return str(webhook_url(text) if kind is None else url), login
 
@@ -109,7 +111,8 @@ async def _lies_within(host: str, port: int, allowed: Sequence[Network]) -> bool
             )
     except (OSError, UnicodeError, TimeoutError):
         raise UrlRefusedError(
-            "names a host whose address cannot be found here: is it spelled as its name server has it? (A URL that is encrypted is not asked.)"
+            "names a host whose address cannot be found here: is it spelled as its name server has"
+            " it? (A URL that is encrypted is not asked.)"
         ) from None
     addresses = {ip_address(str(where[0]).partition("%")[0]) for *_, where in found}
     return bool(addresses) and all(

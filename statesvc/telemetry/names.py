@@ -35,8 +35,9 @@ INGEST_DUPLICATES: Final = counter(
 REFUSALS: Final = counter(
     "statesvc.refusals",
     "{refusal}",
-    "Refused connections and calls. cause: head_timeout, connections, connections_of_address, a webhook's "
-    "problem code (overloaded, bad_signature, ...), rate, concurrency, computing (over a key's quota).",
+    "Refused connections and calls. cause: head_timeout, connections, connections_of_address, a"
+    " webhook's problem code (overloaded, bad_signature, ...), rate, concurrency, computing (over a"
+    " key's quota).",
     Attribute.CAUSE,
 )
 REQUEST_WARNINGS: Final = counter(

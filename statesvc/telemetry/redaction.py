@@ -31,7 +31,8 @@ _NETS: Final = (
     re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+"),
     re.compile(r"\+?\d[\d ()./-]{6,}\d"),
     re.compile(
-        r"(?<![0-9A-Za-z])(?=[0-9A-Za-z]*\d[0-9A-Za-z]*\d[0-9A-Za-z]*\d)[0-9A-Za-z]{8,}(?![0-9A-Za-z])"
+        r"(?<![0-9A-Za-z])(?=[0-9A-Za-z]*\d[0-9A-Za-z]*\d[0-9A-Za-z]*\d)[0-9A-Za-z]{8,"
+        r"}(?![0-9A-Za-z])"
     ),
 )
 """E-mail addresses; phone numbers and other long runs of digits; words of eight and more signs with

@@ -90,7 +90,10 @@ async def all_end_and_nothing_is_lost(
     await service.drained(90)
     settled = {str(row[0]) for row in await service.rows("SELECT message_id FROM statesvc.message")}
     assert pushes.acknowledged <= settled
-    twice = "SELECT count(*) FROM (SELECT carrier_id, event_id FROM statesvc.event GROUP BY 1, 2 HAVING count(*) > 1) d"
+    twice = (
+        "SELECT count(*) FROM (SELECT carrier_id, event_id FROM statesvc.event GROUP BY 1, 2 HAVING"
+        " count(*) > 1) d"
+    )
     assert await service.value(twice) == 0
 
 

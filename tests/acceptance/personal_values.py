@@ -15,12 +15,15 @@ from events.carriers import CARRIERS
 
 ROOT: Final = Path(__file__).parents[2]
 PERSONAL: Final = re.compile(
-    r"name|contact|compan|street|address|addr|line_?\d|phone|tel|mobile|mail|postal|postcode|zip|plz|sign|recipient|receive[dr]|consignee"
-    r"|shipper|sender|attention|tracking|track_?num|awb|waybill|inquiry|barcode|parcel.?(?:id|num)|shipment.?(?:id|num)|reference|secret|token",
+    r"name|contact|compan|street|address|addr|line_?\d|phone|tel|mobile|mail|postal|postcode|zip|"
+    r"plz|sign|recipient|receive[dr]|consignee"
+    r"|shipper|sender|attention|tracking|track_?num|awb|waybill|inquiry|barcode|parcel.?(?:id|num)|"
+    r"shipment.?(?:id|num)|reference|secret|token",
     re.IGNORECASE,
 )
 ELSEWHERE: Final = re.compile(
-    r"carrier|courier|service|event|status|city|town|country|state|province|description|type|code$|slug",
+    r"carrier|courier|service|event|status|city|town|country|state|province|description|type|code$|"
+    r"slug",
     re.IGNORECASE,
 )
 """Keys of the same words whose values are no person's."""

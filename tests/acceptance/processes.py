@@ -215,7 +215,8 @@ class Service:
             while True:
                 if role.process.returncode is not None:
                     raise AssertionError(
-                        f"{role.role} ended with {role.process.returncode}:\n{role.log.read_text()[-4000:]}"
+                        f"{role.role} ended with"
+                        f" {role.process.returncode}:\n{role.log.read_text()[-4000:]}"
                     )
                 try:
                     async with self.session.get(f"{role.url}/readyz") as answer:

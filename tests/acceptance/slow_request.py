@@ -19,7 +19,10 @@ class SlowRequest:
     @classmethod
     async def begin(cls, port: int, carrier_id: str, body: bytes) -> Self:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        head = f"POST /v1/webhooks/{carrier_id} HTTP/1.1\r\nHost: statesvc\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = (
+            f"POST /v1/webhooks/{carrier_id} HTTP/1.1\r\nHost: statesvc\r\nContent-Length:"
+            f" {len(body)}\r\n\r\n"
+        )
         half = len(body) // 2
         writer.write(head.encode() + body[:half])
         await writer.drain()

@@ -110,7 +110,10 @@ def large(place: int) -> bytes:
 
 
 def head(carrier_id: str, length: int) -> bytes:
-    return f"POST /v1/webhooks/{carrier_id} HTTP/1.1\r\nHost: statesvc\r\nContent-Length: {length}\r\n\r\n".encode()
+    return (
+        f"POST /v1/webhooks/{carrier_id} HTTP/1.1\r\nHost: statesvc\r\nContent-Length:"
+        f" {length}\r\n\r\n".encode()
+    )
 
 
 async def status_of(reader: asyncio.StreamReader) -> int:

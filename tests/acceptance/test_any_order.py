@@ -69,7 +69,10 @@ async def _assert_told_once(service: Service) -> None:
     """Check that transitions form one chain a shipment, and each change is told exactly
     once to each subscription.
     """
-    twice = "SELECT count(*) FROM (SELECT shipment_id, event_id FROM statesvc.event GROUP BY 1, 2 HAVING count(*) > 1) d"
+    twice = (
+        "SELECT count(*) FROM (SELECT shipment_id, event_id FROM statesvc.event GROUP BY 1, 2"
+        " HAVING count(*) > 1) d"
+    )
     assert await service.value(twice) == 0
     broken = """
         SELECT count(*) FROM (SELECT from_status, lag(to_status, 1, 'unknown') OVER (PARTITION BY shipment_id ORDER BY sequence) AS before

@@ -79,7 +79,10 @@ async def test_the_console_runs_no_script_but_its_own(
     async with service, browser.page() as page:
         await service.start("api")
         await log_in(page, service.api.url, BOOTSTRAP_KEY)
-        foreign = "const s = document.createElement('script'); s.textContent = 'window.ran = true'; document.body.append(s)"
+        foreign = (
+            "const s = document.createElement('script'); s.textContent = 'window.ran = true';"
+            " document.body.append(s)"
+        )
         assert await page.evaluate(f"() => {{ {foreign}; return window.ran; }}") is None
         await page.get_by_role("button", name="Pause updates").wait_for()
         assert await page.evaluate("document.cookie") == ""

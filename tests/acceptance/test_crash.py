@@ -38,9 +38,15 @@ async def push(service: Service, count: int) -> set[str]:
 async def assert_each_took_effect_once(service: Service, acknowledged: set[str]) -> None:
     settled = {str(row[0]) for row in await service.rows("SELECT message_id FROM statesvc.message")}
     assert settled == acknowledged
-    twice = "SELECT count(*) FROM (SELECT carrier_id, event_id FROM statesvc.event GROUP BY 1, 2 HAVING count(*) > 1) d"
+    twice = (
+        "SELECT count(*) FROM (SELECT carrier_id, event_id FROM statesvc.event GROUP BY 1, 2 HAVING"
+        " count(*) > 1) d"
+    )
     assert await service.value(twice) == 0
-    gaps = "SELECT count(*) FROM (SELECT max(version) - count(*) AS gap FROM statesvc.event GROUP BY shipment_id) g WHERE gap <> 0"
+    gaps = (
+        "SELECT count(*) FROM (SELECT max(version) - count(*) AS gap FROM statesvc.event GROUP BY"
+        " shipment_id) g WHERE gap <> 0"
+    )
     assert await service.value(gaps) == 0
     assert (
         await service.value("SELECT count(*) FROM statesvc.dead_letter WHERE kind = 'message'") == 0
@@ -58,7 +64,10 @@ async def test_a_worker_killed_in_the_middle_of_a_batch_loses_and_doubles_nothin
             (worker,) = await service.start("worker")
             async with asyncio.timeout(20):
                 # a lease, or nothing left to lease
-                idle = "SELECT EXISTS (SELECT FROM statesvc.inbox) AND NOT EXISTS (SELECT FROM statesvc.inbox WHERE token IS NOT NULL)"
+                idle = (
+                    "SELECT EXISTS (SELECT FROM statesvc.inbox) AND NOT EXISTS (SELECT FROM"
+                    " statesvc.inbox WHERE token IS NOT NULL)"
+                )
                 # the same query each time
                 await until_false(lambda: service.value(idle), pause_seconds=0.001)  # noqa: B023
             worker.kill()

@@ -40,7 +40,10 @@ async def limited_role(server: Server) -> AsyncIterator[Callable[[int], str]]:
     def make(limit: int) -> str:
         name = f"limited_{uuid4().hex[:12]}"
         with psycopg.connect(server.superuser_dsn, autocommit=True) as admin:
-            statement = "CREATE ROLE {} LOGIN PASSWORD {} IN ROLE statesvc_service, pg_read_all_stats CONNECTION LIMIT {}"
+            statement = (
+                "CREATE ROLE {} LOGIN PASSWORD {} IN ROLE statesvc_service, pg_read_all_stats"
+                " CONNECTION LIMIT {}"
+            )
             admin.execute(
                 sql.SQL(statement).format(
                     sql.Identifier(name), sql.Literal(PASSWORD), sql.Literal(limit)
@@ -123,8 +126,8 @@ async def test_all_pushes_are_notified_and_the_kill_switch_finds_a_place(
             await until_false(lambda: same(subscriber.received < len(pushes.answers)))
         late = asyncio.get_running_loop().time() - began
         print(  # noqa: T201
-            f"limit {limit}: {len(pushes.answers)} pushes acknowledged, all notified {late:.2f} s after the last; "
-            f"at most {sessions.most} sessions: {sessions.by_name}"
+            f"limit {limit}: {len(pushes.answers)} pushes acknowledged, all notified {late:.2f} s"
+            f" after the last; at most {sessions.most} sessions: {sessions.by_name}"
         )
         assert sessions.most <= limit
         assert {name for name in sessions.by_name if name == "statesvc listener"}
@@ -146,8 +149,9 @@ async def test_nothing_starts_with_too_few_and_doctor_shows_the_sum(
         )
     }
     said = (
-        "ingress (2 + 1 direct) + api (1 + 1 direct) + worker (2 + 1 direct) + notifier (1 + 1 direct) + sealer (1 + 2 direct) "
-        f"+ 1 for commands, evidence and archiving = 14, but the role {role} may have 8 (ALTER ROLE {role} CONNECTION LIMIT ...)"
+        "ingress (2 + 1 direct) + api (1 + 1 direct) + worker (2 + 1 direct) + notifier (1 + 1"
+        " direct) + sealer (1 + 2 direct) + 1 for commands, evidence and archiving = 14, but the"
+        f" role {role} may have 8 (ALTER ROLE {role} CONNECTION LIMIT ...)"
     )
     async with service:
         for command in ("up", *ROLES):

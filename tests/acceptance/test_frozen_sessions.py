@@ -32,8 +32,8 @@ pytestmark = pytest.mark.timeout(400)
 
 PER_SECOND = 30.0
 IDLE = (
-    "SELECT pid FROM pg_stat_activity WHERE datname = %s AND state = 'idle' AND application_name LIKE 'statesvc %%'"
-    " AND application_name <> 'statesvc sealer'"
+    "SELECT pid FROM pg_stat_activity WHERE datname = %s AND state = 'idle' AND application_name"
+    " LIKE 'statesvc %%' AND application_name <> 'statesvc sealer'"
 )
 """A stopped lead keeps its lock, whatever the sealers do:
 tests/statesvc/sealer/test_sealer_loop.py.
@@ -59,7 +59,8 @@ async def test_sessions_that_were_stopped_while_idle(
         await service.drained()
         await until_false(
             lambda: service.value(
-                "SELECT EXISTS (SELECT FROM statesvc.outbox) OR EXISTS (SELECT FROM statesvc.unsealed)"
+                "SELECT EXISTS (SELECT FROM statesvc.outbox) OR EXISTS (SELECT FROM"
+                " statesvc.unsealed)"
             )
         )
         async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as admin:

@@ -108,10 +108,17 @@ ELSEWHERE: Final = {EMPTY, "unknown_format", "no events", "no_tracking_number"}
 def _reaching_for(file: Path) -> dict[str, bytes]:
     """Build XML that would bring the content of a file of this machine into the number."""
     alert = "<TrackResponse><Shipment><Package><TrackingNumber>{}</TrackingNumber></Package></Shipment></TrackResponse>"
-    include = f'<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" parse="text" href="file://{file}"/>'
+    include = (
+        '<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" parse="text"'
+        f' href="file://{file}"/>'
+    )
     return {
-        "entity": f'<!DOCTYPE x [<!ENTITY f SYSTEM "file://{file}">]>{alert.format("&f;")}'.encode(),
-        "parameter entity": f'<!DOCTYPE x [<!ENTITY % f SYSTEM "file://{file}"> %f;]>{alert.format("1Z")}'.encode(),
+        "entity": (
+            f'<!DOCTYPE x [<!ENTITY f SYSTEM "file://{file}">]>{alert.format("&f;")}'.encode()
+        ),
+        "parameter entity": (
+            f'<!DOCTYPE x [<!ENTITY % f SYSTEM "file://{file}"> %f;]>{alert.format("1Z")}'.encode()
+        ),
         "xinclude": alert.format(include).encode(),
     }
 
@@ -119,7 +126,10 @@ def _reaching_for(file: Path) -> dict[str, bytes]:
 async def _ends(service: Service) -> dict[str, str]:
     """Return how each message ended, by its id: one end, not two and not none."""
     ends: dict[str, str] = {}
-    letters = "SELECT message_id, cause FROM statesvc.dead_letter WHERE kind = 'message' AND cause <> 'rejected_member'"
+    letters = (
+        "SELECT message_id, cause FROM statesvc.dead_letter WHERE kind = 'message' AND cause <>"
+        " 'rejected_member'"
+    )
     for message_id, cause in await service.rows(letters):
         assert ends.setdefault(str(message_id), cause) is cause
     for message_id, outcome, events in await service.rows(
@@ -176,7 +186,8 @@ async def _assert_unhurt(service: Service) -> None:
         assert "handler_failed" not in log
     assert (
         await service.value(
-            "SELECT count(*) FROM statesvc.dead_letter WHERE cause IN ('worker_died', 'normalizer_failed')"
+            "SELECT count(*) FROM statesvc.dead_letter WHERE cause IN ('worker_died',"
+            " 'normalizer_failed')"
         )
         == 0
     )
@@ -232,6 +243,9 @@ async def test_the_corpus_of_hostile_bodies_ends_as_its_index_says_and_hurts_nob
         )
         wrong = {name: end for name, end in found.items() if end not in THEIRS.get(name, ELSEWHERE)}
         assert wrong == {}
-        unknown = "SELECT raw_type, raw_code FROM statesvc.dead_letter WHERE kind = 'code' AND carrier_id = 'ups'"
+        unknown = (
+            "SELECT raw_type, raw_code FROM statesvc.dead_letter WHERE kind = 'code' AND carrier_id"
+            " = 'ups'"
+        )
         assert await service.rows(unknown) == [("Z", "Q9")]
         await _assert_unhurt(service)

@@ -241,7 +241,8 @@ async def test_a_rotated_password_needs_no_restart_and_no_push_is_lost(
                     await pushes.well_for(1)
                     with psycopg.connect(server.provider, autocommit=True) as provider:
                         provider.execute(
-                            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'statesvc_service'"
+                            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename ="
+                            " 'statesvc_service'"
                         )
                     async with asyncio.timeout(60):
                         await until_false(lambda: same(not says_that_it_may_not_log_in(roles)))

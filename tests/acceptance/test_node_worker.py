@@ -265,7 +265,8 @@ async def test_workers_of_both_kinds_killed_at_random_give_each_message_its_effe
             await service.rows("SELECT normalizer, count(*)::int FROM statesvc.message GROUP BY 1")
         )
         print(  # noqa: T201
-            f"{count} messages, read by {readers}; killed while they held a lease: {fleet.killed_at_work}"
+            f"{count} messages, read by {readers}; killed while they held a lease:"
+            f" {fleet.killed_at_work}"
         )
         assert readers.keys() == {"ups@1", "ups@node-1", "canonical@1", "canonical@node-1"}
         assert min(fleet.killed_at_work.values()) > 0, (

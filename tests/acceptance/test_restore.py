@@ -91,8 +91,8 @@ async def hours_pass(service: Service, hours: int) -> None:
     """Look at the awaited numbers as if so many hours had passed."""
     async with await AsyncConnection.connect(service.owner_dsn, autocommit=True) as owner:
         await owner.execute(
-            "UPDATE statesvc.awaited_number SET awaited_at = awaited_at - make_interval(hours => %(hours)s),"
-            " due_at = due_at - make_interval(hours => %(hours)s)",
+            "UPDATE statesvc.awaited_number SET awaited_at = awaited_at - make_interval(hours =>"
+            " %(hours)s), due_at = due_at - make_interval(hours => %(hours)s)",
             {"hours": hours},
         )
         await observe_never_heard(owner, worker="worker-1")

@@ -116,14 +116,16 @@ async def test_turned_back_under_load_nothing_claimed_later_is_read_by_the_candi
             )
         await service.turn(percent=0, why="it reads deliveries that are none")
         looked = await service.rows(
-            "SELECT statesvc.clock(), ARRAY(SELECT message_id FROM statesvc.inbox WHERE token IS NOT NULL)"
+            "SELECT statesvc.clock(), ARRAY(SELECT message_id FROM statesvc.inbox WHERE token IS"
+            " NOT NULL)"
         )
         acknowledged = await pushing
         await _assert_each_took_effect_once(service, acknowledged)
         # what was claimed before finishes as it began; nothing else is read by the candidate
         ((looked_at, leased),) = looked
         late = await service.rows(
-            "SELECT message_id FROM statesvc.event WHERE normalizer = 'acme@2' AND recorded_at > %s",
+            "SELECT message_id FROM statesvc.event WHERE normalizer = 'acme@2' AND recorded_at"
+            " > %s",
             looked_at,
         )
         assert {message_id for (message_id,) in late} <= set(leased)

@@ -50,7 +50,8 @@ async def test_a_webhook_is_proved_within_a_second_and_a_change_is_found(
             await owner.execute("ALTER TABLE statesvc.event DISABLE TRIGGER ALL")
             partitions = await (
                 await owner.execute(
-                    "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'statesvc.event'::regclass"
+                    "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent ="
+                    " 'statesvc.event'::regclass"
                 )
             ).fetchall()
             for (partition,) in partitions:

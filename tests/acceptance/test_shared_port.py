@@ -123,8 +123,8 @@ async def test_each_process_has_metrics_of_its_own(both: Both) -> None:
     for role in (ingress, api):
         assert (await get(service.session, role, "/metrics"))[0] == 404
     assert (
-        'statesvc_ingest_ack_duration_seconds_count{role="ingress",carrier="ups",outcome="accepted"} 1.0'
-        in of_ingress
+        'statesvc_ingest_ack_duration_seconds_count{role="ingress",carrier="ups",'
+        'outcome="accepted"} 1.0' in of_ingress
     )
     assert "statesvc_inbox_depth" not in of_ingress
     assert "statesvc_inbox_depth" in of_api

@@ -92,7 +92,8 @@ async def test_one_code_end_to_end(service_maker: ServiceMaker, tmp_path: Path, 
         assert [event["kind"] for event in audit["events"]] == ["unmapped", "correction"]
         assert audit["events"][1]["normalizer_version"] == "1+m1"
         verbs = await service.rows(
-            "SELECT verb FROM statesvc.action WHERE verb IN ('map_code', 'renormalize') ORDER BY batch_id"
+            "SELECT verb FROM statesvc.action WHERE verb IN ('map_code', 'renormalize') ORDER BY"
+            " batch_id"
         )
         assert [verb for (verb,) in verbs] == ["map_code", "renormalize"]
 

@@ -94,8 +94,8 @@ async def _key(world: World) -> Names:
 
 async def _notice(world: World) -> Names:
     cursor = await world.api.connection.execute(
-        "INSERT INTO statesvc.notice (kind, target, created_at, details)"
-        " VALUES ('subscription_failing', 'subscription x', statesvc.clock(), '{}') RETURNING notice_id"
+        "INSERT INTO statesvc.notice (kind, target, created_at, details) VALUES"
+        " ('subscription_failing', 'subscription x', statesvc.clock(), '{}') RETURNING notice_id"
     )
     ((notice_id,),) = await cursor.fetchall()
     return {"id": notice_id}
@@ -312,13 +312,31 @@ ACTS: Final = (
 )
 
 ELSEWHERE: Final[Mapping[str, str]] = {
-    "change_expectations": "its form and its command state hours by their names: tests/statesvc/cli and console compare the rules",
-    "replay_dead_letters": "tests/statesvc/cli, console, tests/acceptance/test_replay.py: its entries count what workers did meanwhile",
-    "renormalize_code_mapping": "tests/statesvc/cli/test_code_mapping_commands.py: its entry counts what was read",
-    "replay_subscription": "tests/statesvc/api/test_subscription_replay.py: its entry counts what was sent",
-    "resend_notification": "tests/statesvc/api/test_sent_notifications.py: its entry names the notification",
-    "create_portal_link": "tests/statesvc/api/subscriptions and tests/addons/console/test_portal.py: its entry holds when it expires",
-    "create_subscription": "tests/addons/console/test_subscription_screens.py and statesvc/cli/test_remote_calls.py: made for a key's owner",
+    "change_expectations": (
+        "its form and its command state hours by their names: tests/statesvc/cli and console"
+        " compare the rules"
+    ),
+    "replay_dead_letters": (
+        "tests/statesvc/cli, console, tests/acceptance/test_replay.py: its entries count what"
+        " workers did meanwhile"
+    ),
+    "renormalize_code_mapping": (
+        "tests/statesvc/cli/test_code_mapping_commands.py: its entry counts what was read"
+    ),
+    "replay_subscription": (
+        "tests/statesvc/api/test_subscription_replay.py: its entry counts what was sent"
+    ),
+    "resend_notification": (
+        "tests/statesvc/api/test_sent_notifications.py: its entry names the notification"
+    ),
+    "create_portal_link": (
+        "tests/statesvc/api/subscriptions and tests/addons/console/test_portal.py: its entry holds"
+        " when it expires"
+    ),
+    "create_subscription": (
+        "tests/addons/console/test_subscription_screens.py and statesvc/cli/test_remote_calls.py:"
+        " made for a key's owner"
+    ),
     "test_subscription": "tests/statesvc/subscriptions: its entry says what the receiver answered",
 }
 """Acts whose entry is compared in another place."""
@@ -332,7 +350,10 @@ OTHER_WORDS: Final[Mapping[str, str]] = {
 }
 """Acts whose command prints what the page does not show."""
 NOT_BY_ALL: Final[Mapping[str, str]] = {
-    "renormalize_carrier": "no form: a whole history takes hours; HTTP and command (tests/statesvc/cli/test_renormalize_command.py)",
+    "renormalize_carrier": (
+        "no form: a whole history takes hours; HTTP and command"
+        " (tests/statesvc/cli/test_renormalize_command.py)"
+    ),
     "put_subscription": "HTTP only: a program that keeps the id and the secret it chose",
     "put_subscription_secret": "HTTP only, as put_subscription",
     "set_shipment_references": "HTTP only: the shop's program attaches them",
@@ -349,7 +370,10 @@ NO_ACTS: Final[Mapping[str, str]] = {
 }
 
 HTTP_ALONE: Final[Mapping[str, str]] = {
-    "receive_webhook": "a carrier's push: its body is read under the intake's own limits, and is acknowledged by group commit",
+    "receive_webhook": (
+        "a carrier's push: its body is read under the intake's own limits, and is acknowledged by"
+        " group commit"
+    ),
     "issue_webhook_token": "for carriers that authenticate with OAuth before they push",
     "submit_events": "intake, as a webhook: one event or many lines, read by its media type",
     "stream_transitions": "an answer without an end",
@@ -456,7 +480,8 @@ async def _entries(api: Api, after: int, names: Names) -> list[tuple[str, Any]]:
     changes from time to time.
     """
     cursor = await api.connection.execute(
-        "SELECT convert_from(canonical, 'UTF8') FROM statesvc.action WHERE batch_id > %s ORDER BY batch_id, ordinal",
+        "SELECT convert_from(canonical, 'UTF8') FROM statesvc.action WHERE batch_id > %s ORDER BY"
+        " batch_id, ordinal",
         (after,),
     )
     return [

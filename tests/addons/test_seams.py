@@ -63,8 +63,10 @@ def test_a_command_of_an_addon_that_is_off_names_it(
     monkeypatch.setenv("STATESVC_ADDONS", chosen)
     assert "evidence" not in commands()
     assert main(["evidence", "ups", "1Z0001"]) == 2
-    assert capsys.readouterr().err == (
-        "statesvc: the command evidence needs the add-on evidence, which STATESVC_ADDONS leaves out here\n"
+    assert (
+        capsys.readouterr().err
+        == "statesvc: the command evidence needs the add-on evidence, which STATESVC_ADDONS leaves"
+        " out here\n"
     )
 
 

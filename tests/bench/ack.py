@@ -17,7 +17,8 @@ async def measure(bench: Bench) -> list[Row]:
     for run in range(scale.runs):
         results.append(await _run(bench, run))
         bench.say(
-            f"ack {run + 1}: p99 {results[-1]['p99'] * 1e3:.1f} ms, {results[-1]['statuses']}, left {results[-1]['left']}"
+            f"ack {run + 1}: p99 {results[-1]['p99'] * 1e3:.1f} ms, {results[-1]['statuses']}, left"
+            f" {results[-1]['left']}"
         )
     name = f"ACK, {scale.ack_rate:,} webhooks/s for {scale.ack_seconds} s, all roles working"
     p99, p999 = medians(results, "p99"), medians(results, "p999")

@@ -22,8 +22,8 @@ from tests.bench.traffic import alerts
 
 _DAYS: Final = 15
 _LATER: Final = sql.SQL(
-    "CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE"
-    " RETURN clock_timestamp() + interval '15 days'"
+    "CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL"
+    " SAFE RETURN clock_timestamp() + interval '15 days'"
 )
 _SEALED: Final = "SELECT count(*), sum(octet_length(sealed)) FROM statesvc.body"
 _PUTS_PER_SECOND: Final = 200

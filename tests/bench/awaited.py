@@ -31,7 +31,10 @@ from tests.bench.traffic import alerts
 AWAITED: Final = 100_000
 _PUSH_BAR_PERCENT: Final = 1.0
 _READY: Final = ("VACUUM ANALYZE", "CHECKPOINT")
-_SCANS: Final = "SELECT seq_scan + idx_scan FROM pg_stat_user_tables WHERE relid = 'statesvc.awaited_number'::regclass"
+_SCANS: Final = (
+    "SELECT seq_scan + idx_scan FROM pg_stat_user_tables WHERE relid ="
+    " 'statesvc.awaited_number'::regclass"
+)
 _WRITTEN: Final = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint"
 _IS_DUE: Final = queries("statesvc.addons.expectations", "watcher")["is_due"]
 
@@ -74,7 +77,8 @@ async def _pushes(bench: Bench) -> list[Row]:
         without.append(seen["unarmed"])
         percent.append(seen["percent"])
         bench.say(
-            f"awaited {run + 1}: {with_them[-1]:.1f} us an event next to them, {without[-1]:.1f} without, {percent[-1]:+.2f} %"
+            f"awaited {run + 1}: {with_them[-1]:.1f} us an event next to them, {without[-1]:.1f}"
+            f" without, {percent[-1]:+.2f} %"
         )
     return [
         Row(
@@ -131,7 +135,10 @@ async def _hour(bench: Bench, *, heard: bool) -> list[Row]:
         else "nothing was heard of any, one subscription is told"
     )
     total = [one + other for one, other in zip(worked, served, strict=True)]
-    shares = f"worker {median(worked):.1f}, server {median(served):.1f}; {median(total) / 36:.2f} % of a core"
+    shares = (
+        f"worker {median(worked):.1f}, server {median(served):.1f}; {median(total) / 36:.2f} % of a"
+        " core"
+    )
     return [
         Row(
             f"{AWAITED:,} awaited numbers due in an hour, {what}",
@@ -139,7 +146,8 @@ async def _hour(bench: Bench, *, heard: bool) -> list[Row]:
         ),
         Row(
             "... a pass of 500",
-            f"{median(passes) * 1e3:.0f} ms, longest {max(passes) * 1e3:.0f}; {written / AWAITED:,.0f} B of WAL a number",
+            f"{median(passes) * 1e3:.0f} ms, longest {max(passes) * 1e3:.0f};"
+            f" {written / AWAITED:,.0f} B of WAL a number",
         ),
     ]
 

@@ -34,7 +34,10 @@ from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry
 
 POOL = 8
-TABLE = "CREATE TABLE IF NOT EXISTS pushed (id uuid PRIMARY KEY, carrier text NOT NULL, received_at timestamptz DEFAULT now(), body bytea)"
+TABLE = (
+    "CREATE TABLE IF NOT EXISTS pushed (id uuid PRIMARY KEY, carrier text NOT NULL, received_at"
+    " timestamptz DEFAULT now(), body bytea)"
+)
 INSERT = "INSERT INTO pushed (id, carrier, body) VALUES (%s, %s, %s)"
 
 

@@ -32,7 +32,8 @@ async def measure(bench: Bench) -> list[Row]:
         each_totals.append(sum(each.values()) * 1e6)
         each_parts.append(each)
         bench.say(
-            f"batch {run + 1}: {totals[-1] * 1e3:.2f} ms ({_parts(fixed, 1e3)}); a message {_parts(each, 1e6)} us"
+            f"batch {run + 1}: {totals[-1] * 1e3:.2f} ms ({_parts(fixed, 1e3)}); a message"
+            f" {_parts(each, 1e6)} us"
         )
     return [
         Row(

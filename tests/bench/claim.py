@@ -25,7 +25,10 @@ _UNTIMED: Final = 5
 _CARRIERS: Final = 200
 _ASKED: Final = Claim(worker="bench", limit=64, lease_seconds=600, bytes_max=4 * 1024 * 1024)
 
-LANES: Final = "INSERT INTO statesvc.lane (carrier_id) SELECT 'c' || lpad(n::text, 3, '0') FROM generate_series(1, %(carriers)s) n"
+LANES: Final = (
+    "INSERT INTO statesvc.lane (carrier_id) SELECT 'c' || lpad(n::text, 3, '0') FROM"
+    " generate_series(1, %(carriers)s) n"
+)
 FILL: Final = """
 WITH made AS (
     SELECT gen_random_uuid() AS id, now() - %(span)s * interval '1 second' * (1 - n::float8 / %(rows)s) AS at

@@ -74,8 +74,9 @@ async def measure(bench: Bench) -> list[Row]:
                 runs[workers].append(await drain_cost(bench, template, workers=workers))
                 cost = runs[workers][-1]
                 bench.say(
-                    f"cost {turn + 1}, {name}, workers {workers}: {cost.cpu:.0f} us (worker {cost.worker:.0f}, server {cost.server:.0f}, "
-                    f"sealer {cost.sealer:.0f}), {cost.wal:,.0f} bytes an event; {cost.messages_per_second:,.0f} messages/s"
+                    f"cost {turn + 1}, {name}, workers {workers}: {cost.cpu:.0f} us (worker"
+                    f" {cost.worker:.0f}, server {cost.server:.0f}, sealer {cost.sealer:.0f}),"
+                    f" {cost.wal:,.0f} bytes an event; {cost.messages_per_second:,.0f} messages/s"
                 )
         rows += _rows(name, runs, bars)
     return rows

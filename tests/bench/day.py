@@ -44,8 +44,8 @@ _STACKS: Final = {
     "the stack on asyncpg": "written_on_asyncpg",
 }
 _CONNECTIONS: Final = (
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'statesvc %'"
-    " AND backend_type = 'client backend'"
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name"
+    " LIKE 'statesvc %' AND backend_type = 'client backend'"
 )
 
 Used = Callable[[], Mapping[str, float]]
@@ -104,7 +104,8 @@ async def _turns(
         for name, its in theirs.items():
             its.append(await _stack(bench, Path(python), name, rate, run, is_busy=is_busy))
             bench.say(
-                f"{title}, {name}: {its[-1].cost:.2f} ms a message; push to notified p99 {_ms(its[-1].notified, 0.99)}"
+                f"{title}, {name}: {its[-1].cost:.2f} ms a message; push to notified p99"
+                f" {_ms(its[-1].notified, 0.99)}"
             )
     return ours, theirs
 

@@ -45,14 +45,18 @@ def machine() -> list[str]:
 def disk(folder: Path) -> str:
     """Measure how long it takes to write 8 kB to the folder's disk, for good."""
     flushes = _flushes(folder)
-    return f"fdatasync of 8 kB p50 {percentile(flushes, 0.5) * 1e3:.2f} ms, p99 {percentile(flushes, 0.99) * 1e3:.2f} ms"
+    return (
+        f"fdatasync of 8 kB p50 {percentile(flushes, 0.5) * 1e3:.2f} ms, p99"
+        f" {percentile(flushes, 0.99) * 1e3:.2f} ms"
+    )
 
 
 async def server_settings(superuser_dsn: str) -> str:
     """Return the settings that decide what durable means and what it costs."""
     async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
         cursor = await connection.execute(
-            "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s) ORDER BY name",
+            "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s) ORDER BY"
+            " name",
             (list(SETTINGS),),
         )
         return "PostgreSQL: " + ", ".join(

@@ -32,7 +32,8 @@ async def measure(bench: Bench) -> list[Row]:
                 await _read(service, f"{LONG_SHIPMENT}/{call}", accept) for _ in range(_READS + 1)
             ]
             bench.say(
-                f"{what}: first {first[0]:.2f} s, then {[round(seconds, 2) for seconds, _ in others]}"
+                f"{what}: first {first[0]:.2f} s, then"
+                f" {[round(seconds, 2) for seconds, _ in others]}"
             )
             seconds = median(seconds for seconds, _ in others)
             measured = f"{seconds:.2f} s, the first {first[0]:.2f} s; {first[1] / 1e6:.1f} MB"

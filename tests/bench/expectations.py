@@ -21,14 +21,15 @@ WARMING: Final = 20
 PAIRS: Final = 100
 BAR_PERCENT: Final = 3.0
 _NOTHING: Final = (
-    '{"stalled": {"picked_up": null, "in_transit": null, "exception": null, "out_for_delivery": null, "delivery_attempted": null,'
-    ' "returning": null}, "not_picked_up": null, "overdue": null, "delivery_missed": null, "pickup_expiring": null}'
+    '{"stalled": {"picked_up": null, "in_transit": null, "exception": null, "out_for_delivery":'
+    ' null, "delivery_attempted": null, "returning": null}, "not_picked_up": null, "overdue": null,'
+    ' "delivery_missed": null, "pickup_expiring": null}'
 )
 _WITHOUT: Final = (
     "UPDATE statesvc.shipment SET due_at = NULL",
     (
-        "INSERT INTO statesvc.expectation_rules (carrier_id, revision, rules, changed_at, changed_by, why)"
-        f" VALUES ('*', 1, '{_NOTHING}', now(), 'bench', 'bench')"
+        "INSERT INTO statesvc.expectation_rules (carrier_id, revision, rules, changed_at,"
+        f" changed_by, why) VALUES ('*', 1, '{_NOTHING}', now(), 'bench', 'bench')"
     ),
 )
 _READY: Final = ("VACUUM FULL ANALYZE statesvc.shipment", "CHECKPOINT", *RELEASE)
@@ -51,7 +52,8 @@ async def measure(bench: Bench) -> list[Row]:
         unarmed.append(seen["unarmed"])
         percent.append(seen["percent"])
         bench.say(
-            f"expectations {run + 1}: {armed[-1]:.1f} us an event with rules, {unarmed[-1]:.1f} without, {percent[-1]:+.2f} %"
+            f"expectations {run + 1}: {armed[-1]:.1f} us an event with rules, {unarmed[-1]:.1f}"
+            f" without, {percent[-1]:+.2f} %"
         )
     return [
         Row("processor of an event, nothing expected", rate(unarmed, " us")),

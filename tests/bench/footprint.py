@@ -84,7 +84,8 @@ async def _sizes(place: Place, messages: int) -> list[Row]:
         rows.append(
             Row(
                 f"... {name}{note}",
-                f"{(table + index) / messages:,.0f} bytes: table {table / messages:,.0f}, indexes {index / messages:,.0f}",
+                f"{(table + index) / messages:,.0f} bytes: table {table / messages:,.0f}, indexes"
+                f" {index / messages:,.0f}",
             )
         )
         rows += [

@@ -15,12 +15,16 @@ from tests.bench.server import Place
 from tests.bench.traffic import Push
 
 _GROUP: Final = 1_000
-HOLD: Final = "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('*', true, now(), 'bench')"
+HOLD: Final = (
+    "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('*', true,"
+    " now(), 'bench')"
+)
 HOLD_AGAIN: Final = "UPDATE statesvc.rollout SET hold = true"
 RELEASE: Final = ("UPDATE statesvc.rollout SET hold = false", "NOTIFY statesvc_inbox")
 SUBSCRIBE: Final = (
-    "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets) "
-    "VALUES (gen_random_uuid(), now(), 'bench', 'bootstrap', 'https://subscriber.example', '{}')"
+    "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
+    " sealed_secrets) VALUES (gen_random_uuid(), now(), 'bench', 'bootstrap',"
+    " 'https://subscriber.example', '{}')"
 )
 WAITS: Final = "SELECT EXISTS (SELECT FROM statesvc.inbox)"
 

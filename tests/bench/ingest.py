@@ -40,7 +40,8 @@ async def measure(bench: Bench) -> list[Row]:
                 throughput[name].append(seen["count"] / seen["elapsed"])
                 latency[name].append(seen.get("p99", 0.0))
                 bench.say(
-                    f"ingest {run + 1}, {disk}, {name}: {throughput[name][-1]:,.0f}/s {seen.get('statuses', '')}"
+                    f"ingest {run + 1}, {disk}, {name}: {throughput[name][-1]:,.0f}/s"
+                    f" {seen.get('statuses', '')}"
                 )
         for name in contenders:
             tail = "" if name == "direct" else f", p99 {milliseconds(latency[name])}"

@@ -82,7 +82,8 @@ async def measure(bench: Bench) -> list[Row]:
                 result["neighbour"] = neighbour
                 seen.setdefault(name, []).append(result)
                 bench.say(
-                    f"neighbours {run + 1}, {name}: p99 {result['p99'] * 1e3:.1f} ms, {result['statuses']}; the neighbour: {neighbour}"
+                    f"neighbours {run + 1}, {name}: p99 {result['p99'] * 1e3:.1f} ms,"
+                    f" {result['statuses']}; the neighbour: {neighbour}"
                 )
     return _rows(seen)
 

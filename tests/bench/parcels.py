@@ -41,7 +41,8 @@ async def measure(bench: Bench) -> list[Row]:
         alone.append(seen["unarmed"])
         percent.append(seen["percent"])
         bench.say(
-            f"parcels {run + 1}: {together[-1]:.1f} us a message of three sources, {alone[-1]:.1f} apart, {percent[-1]:+.2f} %"
+            f"parcels {run + 1}: {together[-1]:.1f} us a message of three sources, {alone[-1]:.1f}"
+            f" apart, {percent[-1]:+.2f} %"
         )
     return [
         Row(

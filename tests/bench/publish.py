@@ -20,8 +20,8 @@ FOLDER: Final = ROOT / "docs" / "bench"
 _RESULTS: Final = "results.json"
 _BEGIN: Final = "<!-- measured: written by `make bench ARGS=--write` -->"
 _SHOWN: Final = (
-    f"Headlines and missed bars. [{_RESULTS}](bench/{_RESULTS}) has all rows, with versions, settings, "
-    "disk and load average of each run."
+    f"Headlines and missed bars. [{_RESULTS}](bench/{_RESULTS}) has all rows, with versions,"
+    " settings, disk and load average of each run."
 )
 _LINE: Final = 26
 _LABELS: Final = 360
@@ -83,15 +83,27 @@ def chart(rows: Sequence[Row]) -> str:
     most = max(figures) or 1.0
     width, height = _LABELS + _BARS + 260, _LINE * len(rows) + 8
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12" role="img">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
+            ' font-family="sans-serif" font-size="12" role="img">'
+        ),
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     for number, (row, figure) in enumerate(zip(rows, figures, strict=True)):
         top, length = 4 + number * _LINE, max(1.0, figure / most * _BARS)
         colour = "#b3261e" if row.met is False else "#3367a6"
         lines += [
-            f'<text x="{_LABELS - 8}" y="{top + 16}" text-anchor="end">{escape(row.what.removeprefix("... "))}</text>',
-            f'<rect x="{_LABELS}" y="{top + 3}" width="{length:.1f}" height="{_LINE - 8}" fill="{colour}"/>',
-            f'<text x="{_LABELS + length + 6:.1f}" y="{top + 16}">{escape(row.measured.partition(" (")[0])}</text>',
+            (
+                f'<text x="{_LABELS - 8}" y="{top + 16}"'
+                f' text-anchor="end">{escape(row.what.removeprefix("... "))}</text>'
+            ),
+            (
+                f'<rect x="{_LABELS}" y="{top + 3}" width="{length:.1f}" height="{_LINE - 8}"'
+                f' fill="{colour}"/>'
+            ),
+            (
+                f'<text x="{_LABELS + length + 6:.1f}"'
+                f' y="{top + 16}">{escape(row.measured.partition(" (")[0])}</text>'
+            ),
         ]
     return "\n".join([*lines, "</svg>", ""])

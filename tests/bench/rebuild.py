@@ -40,7 +40,8 @@ async def measure(bench: Bench) -> list[Row]:
             cpu.append((own_cpu_seconds() + server_cpu_seconds(data) - used) * 1e6 / events)
             drifting += len((await task.compare())[1])
             bench.say(
-                f"rebuild alone: {events:,} events, {alone[-1]:,.0f} events/s, {cpu[-1]:.1f} us an event"
+                f"rebuild alone: {events:,} events, {alone[-1]:,.0f} events/s, {cpu[-1]:.1f} us an"
+                " event"
             )
     beside, told, differing, back = await _beside_traffic(bench, template)
     drifting += differing

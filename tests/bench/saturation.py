@@ -34,9 +34,11 @@ async def measure(bench: Bench) -> list[Row]:
         halves.append(await _run(bench, run, at=half, seconds=bench.scale.ack_seconds))
         twices.append(await _run(bench, run, at=twice, seconds=bench.scale.ack_seconds))
         bench.say(
-            f"saturation {run + 1}: {rates[-1]:,.0f}/s; half: ACK p99 {halves[-1]['p99'] * 1e3:.1f} ms, visible p50 "
-            f"{halves[-1]['visible_p50'] * 1e3:.1f} ms, p99 {halves[-1]['visible_p99'] * 1e3:.1f} ms; twice: ACK p99 "
-            f"{twices[-1]['p99'] * 1e3:.1f} ms, {twices[-1]['statuses']}, drained after {twices[-1]['drained']:.1f} s"
+            f"saturation {run + 1}: {rates[-1]:,.0f}/s; half: ACK p99 {halves[-1]['p99'] * 1e3:.1f}"
+            f" ms, visible p50 {halves[-1]['visible_p50'] * 1e3:.1f} ms, p99"
+            f" {halves[-1]['visible_p99'] * 1e3:.1f} ms; twice: ACK p99"
+            f" {twices[-1]['p99'] * 1e3:.1f} ms, {twices[-1]['statuses']}, drained after"
+            f" {twices[-1]['drained']:.1f} s"
         )
     return [
         Row(

@@ -61,7 +61,8 @@ async def measure(bench: Bench) -> list[Row]:
                 )
                 costs[variant].append(cost)
                 bench.say(
-                    f"sealing {turn + 1}, {name}, {variant}: {cost.cpu:.1f} us, {cost.wal:,.0f} bytes an event"
+                    f"sealing {turn + 1}, {name}, {variant}: {cost.cpu:.1f} us, {cost.wal:,.0f}"
+                    " bytes an event"
                 )
         rows += _rows(name, costs)
     return rows + await _proofs(bench)
@@ -141,7 +142,8 @@ async def _lags(place: Place, seen: list[tuple[int, float]]) -> list[float]:
     sizes = [size for size, _ in seen]
     async with await AsyncConnection.connect(place.service, autocommit=True) as connection:
         cursor = await connection.execute(
-            "SELECT first_index + entries, extract(epoch FROM recorded_from)::float8 FROM statesvc.sealed_batch"
+            "SELECT first_index + entries, extract(epoch FROM recorded_from)::float8 FROM"
+            " statesvc.sealed_batch"
         )
         return [
             seen[bisect.bisect_left(sizes, end)][1] - recorded_at

@@ -46,7 +46,10 @@ DO $$ BEGIN
         'statesvc.stream ', 'statesvc.number_alone ');
 END $$
 """
-_NEW: Final = "INSERT INTO statesvc.number_alone SELECT '1Z' || upper(left(md5(n || '{}'), 16)) FROM generate_series(1, {}) n"
+_NEW: Final = (
+    "INSERT INTO statesvc.number_alone SELECT '1Z' || upper(left(md5(n || '{}'), 16)) FROM"
+    " generate_series(1, {}) n"
+)
 _SIZE: Final = "SELECT pg_relation_size('statesvc.number_alone_end')::float"
 _WRITTEN: Final = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float"
 

@@ -90,5 +90,6 @@ def _dear_rows(costs: Sequence[StatementCost], messages: int) -> Iterator[Row]:
             each = cost.milliseconds / cost.calls
             yield Row(
                 f"... {cost.name}",
-                f"{cost.calls / messages:.2f} a message, {each:.3f} ms each, {of_message:.3f} ms a message",
+                f"{cost.calls / messages:.2f} a message, {each:.3f} ms each, {of_message:.3f} ms a"
+                " message",
             )

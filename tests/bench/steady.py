@@ -34,15 +34,19 @@ async def measure(bench: Bench) -> list[Row]:
         for portion in range(scale.steady_seconds // scale.steady_portion_seconds):
             portions.append(seen := await _portion(bench, place, service, portion))
             bench.say(
-                f"steady {portion + 1}: ACK p50 {seen['p50'] * 1e3:.1f}, p99 {seen['p99'] * 1e3:.1f} ms, visible p50 "
-                f"{seen['visible'] * 1e3:.1f} ms, {seen['pss'] / 1e6:.0f} MB, {seen['statuses']}"
+                f"steady {portion + 1}: ACK p50 {seen['p50'] * 1e3:.1f}, p99"
+                f" {seen['p99'] * 1e3:.1f} ms, visible p50 {seen['visible'] * 1e3:.1f} ms,"
+                f" {seen['pss'] / 1e6:.0f} MB, {seen['statuses']}"
             )
         dead = await place.value(_DEAD_LETTERS)
     third = max(1, len(portions) // 3)
     refused = sum(
         count for seen in portions for status, count in seen["statuses"].items() if status != "200"
     )
-    load = f"{scale.steady_seconds / 60:.1f} minutes at {scale.steady_rate:,} messages/s, mixed load, all roles"
+    load = (
+        f"{scale.steady_seconds / 60:.1f} minutes at {scale.steady_rate:,} messages/s, mixed load,"
+        " all roles"
+    )
     return [
         Row(f"{load}: refused", f"{refused:,}", "0", refused == 0),
         Row("... dead letters", f"{dead:,}", "0", dead == 0),
@@ -80,5 +84,8 @@ async def _portion(
 def _flat(what: str, values: list[float], third: int, *, unit: str, factor: float) -> Row:
     """Compare the last third of the time with the first."""
     first, last = (median(part) * factor for part in (values[:third], values[-third:]))
-    measured = f"{first:.1f} {unit} in the first third, {last:.1f} {unit} in the last; at most {max(values) * factor:.1f} {unit}"
+    measured = (
+        f"{first:.1f} {unit} in the first third, {last:.1f} {unit} in the last; at most"
+        f" {max(values) * factor:.1f} {unit}"
+    )
     return Row(f"... {what}", measured, f"last <= {_GROWTH} x first", last <= _GROWTH * first)

@@ -24,7 +24,8 @@ async def measure(bench: Bench) -> list[Row]:
         results.append(await _run(bench))
         seen = results[-1]
         bench.say(
-            f"storm {run + 1}: {seen['count'] / seen['elapsed']:,.0f}/s, p99 {seen['p99'] * 1e3:.1f} ms, lag {seen['lag']:.2f} s"
+            f"storm {run + 1}: {seen['count'] / seen['elapsed']:,.0f}/s, p99"
+            f" {seen['p99'] * 1e3:.1f} ms, lag {seen['lag']:.2f} s"
         )
     name = f"retry storm, {scale.storm_messages:,} messages x {_COPIES} at once"
     p99, lag = medians(results, "p99"), medians(results, "lag")

@@ -39,7 +39,8 @@ async def measure(bench: Bench) -> list[Row]:
                 cost = await drain_cost(bench, template, seals=False, settings=ways[way])
                 seen[way].append(cost.worker + cost.server)
                 bench.say(
-                    f"telemetry {turn + 1}, {way}: {cost.worker:.1f} us of the worker, {cost.server:.1f} of the server"
+                    f"telemetry {turn + 1}, {way}: {cost.worker:.1f} us of the worker,"
+                    f" {cost.server:.1f} of the server"
                 )
     off = median(seen["off"])
     return [

@@ -39,8 +39,10 @@ _LIFE: Final = (
     ),
 )
 _ALERT: Final = (
-    b'{"trackingNumber":"1ZB%c%014d","localActivityDate":"%s","localActivityTime":"%s","activityLocation":{"city":"Chicago",'
-    b'"stateProvince":"IL","postalCode":"60632","country":"US"},"activityStatus":{"type":"%s","code":"%s","description":"%s"},'
+    b'{"trackingNumber":"1ZB%c%014d","localActivityDate":"%s","localActivityTime":"%s",'
+    b'"activityLocation":{"city":"Chicago",'
+    b'"stateProvince":"IL","postalCode":"60632","country":"US"},"activityStatus":{"type":"%s",'
+    b'"code":"%s","description":"%s"},'
     b'"scheduledDeliveryDate":"20261122","gmtActivityDate":"%s","gmtActivityTime":"%s"}'
 )
 _STEPS: Final = (

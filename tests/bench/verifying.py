@@ -43,8 +43,8 @@ async def measure(bench: Bench) -> list[Row]:
                     await asyncio.to_thread(_verified, place, data, opens=name.endswith("opened"))
                 )
                 bench.say(
-                    f"verify {run + 1}, {name}: {speeds[-1].entries_per_second:,.0f} entries/s, {speeds[-1].whole:,.0f} with its start; "
-                    f"{speeds[-1].cpu:.1f} us an event"
+                    f"verify {run + 1}, {name}: {speeds[-1].entries_per_second:,.0f} entries/s,"
+                    f" {speeds[-1].whole:,.0f} with its start; {speeds[-1].cpu:.1f} us an event"
                 )
     what = f"verify of {bench.scale.rebuild_events:,} events, FedEx histories of {SCANS} scans"
     return [row for name, speeds in found.items() for row in _rows(f"{what}, {name}", speeds)]

@@ -93,15 +93,18 @@ async def _written(bench: Bench, place: Place, events: int) -> list[Row]:
     wal = (end - start) / messages
     return [
         Row(
-            f"write-ahead log of a message of one scan, {messages:,} in a checkpoint interval, after {events:,} events",
-            f"{wal:,.0f} bytes: {(stored - start) / messages:,.0f} by its webhook, {(end - stored) / messages:,.0f} by worker and sealer",
+            f"write-ahead log of a message of one scan, {messages:,} in a checkpoint interval,"
+            f" after {events:,} events",
+            f"{wal:,.0f} bytes: {(stored - start) / messages:,.0f} by its webhook,"
+            f" {(end - stored) / messages:,.0f} by worker and sealer",
             f"<= {_WAL_BYTES_MAX:,} bytes",
             wal <= _WAL_BYTES_MAX,
             figure=wal,
         ),
         Row(
             "... processor of an event",
-            f"{by_worker + by_server + by_sealer:.0f} us: worker {by_worker:.0f}, server {by_server:.0f}, sealer {by_sealer:.0f}",
+            f"{by_worker + by_server + by_sealer:.0f} us: worker {by_worker:.0f}, server"
+            f" {by_server:.0f}, sealer {by_sealer:.0f}",
         ),
         Row("... with one worker and the sealer", f"{messages / seconds:,.0f} messages/s"),
     ]

@@ -43,8 +43,10 @@ async def measure(bench: Bench) -> list[Row]:
             limits[name].append(await _limit(bench, template))
             seen = ours[name][-1]
             bench.say(
-                f"worker {run + 1}, {name}: {seen.messages_per_second:,.0f} messages/s, {seen.events_per_second:,.0f} events/s, "
-                f"CPU {seen.cpu_seconds / seen.seconds:.0%}; ready rows {limits[name][-1]:,.0f} messages/s"
+                f"worker {run + 1}, {name}: {seen.messages_per_second:,.0f} messages/s,"
+                f" {seen.events_per_second:,.0f} events/s, CPU"
+                f" {seen.cpu_seconds / seen.seconds:.0%}; ready rows {limits[name][-1]:,.0f}"
+                " messages/s"
             )
         rows += _rows(name, ours[name], limits[name])
     return rows + await _against_peers(

@@ -28,7 +28,10 @@ _SESSIONS: Final = 8
 """Sessions of the pool of the API, which takes turns."""
 _REPORT_SECONDS: Final = 1.2
 _GROWTH: Final = 1.2
-_OF_API: Final = "FROM pg_stat_activity a {} WHERE a.datname = current_database() AND a.usename = 'statesvc_service'"
+_OF_API: Final = (
+    "FROM pg_stat_activity a {} WHERE a.datname = current_database() AND a.usename ="
+    " 'statesvc_service'"
+)
 _BLOCKS: Final = "SELECT sum(coalesce(i.hits, 0) + coalesce(i.reads, 0))::bigint " + _OF_API.format(
     "CROSS JOIN LATERAL pg_stat_get_backend_io(a.pid) i"
 )

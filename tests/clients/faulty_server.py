@@ -14,7 +14,8 @@ from tests.world.ports import free_port
 def answer(status: int, body: bytes = b"{}", *, headers: str = "") -> bytes:
     content_type = "application/json" if status < 400 else "application/problem+json"
     return (
-        f"HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode()
+        f"HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\nContent-Length:"
+        f" {len(body)}\r\n{headers}\r\n".encode()
         + body
     )
 

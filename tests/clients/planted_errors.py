@@ -18,8 +18,14 @@ PLANTED: Final = {
         "client.subscriptions.create({ url: 'https://a.example/', statuses: ['lst'] })",
     ),
     "an unknown member of a nested object": (
-        "client.subscriptions.create('https://a.example/', shipments=[{'carrier_id': 'ups', 'number': '1Z'}])",
-        "client.subscriptions.create({ url: 'https://a.example/', shipments: [{ carrier_id: 'ups', number: '1Z' }] })",
+        (
+            "client.subscriptions.create('https://a.example/', shipments=[{'carrier_id': 'ups',"
+            " 'number': '1Z'}])"
+        ),
+        (
+            "client.subscriptions.create({ url: 'https://a.example/', shipments: [{ carrier_id:"
+            " 'ups', number: '1Z' }] })"
+        ),
     ),
     "an unknown change": (
         "client.subscriptions.change(UUID(int=1), statuss=['lost'])",

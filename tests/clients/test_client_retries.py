@@ -21,7 +21,8 @@ EVENT: Final = {
 }
 APPENDED: Final = answer(
     201,
-    b'{"verdict": "appended", "event_id": "S-1", "message_id": "01a1fd68-1248-7654-afe4-b7db9f4948ad"}',
+    b'{"verdict": "appended", "event_id": "S-1", "message_id":'
+    b' "01a1fd68-1248-7654-afe4-b7db9f4948ad"}',
 )
 QUEUE: Final = answer(200, b'{"items": [], "next_cursor": null}')
 LIMITED: Final = answer(
@@ -178,7 +179,10 @@ async def test_a_call_is_repeated_until_a_connection_is_made(
 async def test_an_error_has_the_problem_and_says_it_in_one_line(
     make_call: Callable[[str, Call], Awaitable[Any]],
 ) -> None:
-    problem = b'{"code": "invalid_request", "detail": "the query breaks the contract", "errors": [{"pointer": "/limit", "detail": "too many"}]}'
+    problem = (
+        b'{"code": "invalid_request", "detail": "the query breaks the contract", "errors":'
+        b' [{"pointer": "/limit", "detail": "too many"}]}'
+    )
     async with FaultyServer([answer(422, problem)]).running() as server:
         with pytest.raises(
             Exception, match=r"422 invalid_request: the query breaks the contract; /limit too many"

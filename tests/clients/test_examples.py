@@ -18,7 +18,10 @@ from tests.clients.installed_client import CLIENTS
 from tests.clients.planted_errors import PLANTED
 
 ROOT: Final = CLIENTS.parent
-PLANTED_HEAD: Final = "from uuid import UUID\nfrom statesvc_client import Client\nclient = Client('http://a.example')\n"
+PLANTED_HEAD: Final = (
+    "from uuid import UUID\nfrom statesvc_client import Client\nclient ="
+    " Client('http://a.example')\n"
+)
 FRAGMENTS: Final = {
     "CONTRIBUTING.md": "quotes the service, where mypy reads it",
     "docs/brokers.md": "stands in an application of Django and Celery",

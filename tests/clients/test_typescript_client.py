@@ -49,7 +49,10 @@ TSC_OPTIONS: Final = (
 PLANTED_HEAD: Final = (
     "import { Client } from 'statesvc-client'\nconst client = new Client('http://a.example')\n"
 )
-PROCESS: Final = "declare const process: { argv: string[], env: Record<string, string | undefined>, exit: (code: number) => never }"
+PROCESS: Final = (
+    "declare const process: { argv: string[], env: Record<string, string | undefined>, exit: (code:"
+    " number) => never }"
+)
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 

@@ -47,8 +47,10 @@ _COLOURS: Final = (
     "#2aa5a0",
 )
 _STYLE: Final = (
-    "body{font:13px sans-serif;width:1330px}main{display:flex;flex-wrap:wrap;gap:10px}section{border:1px solid #ccc;"
-    "padding:8px;width:630px}h2{font-size:14px;margin:0 0 4px}b{font-size:34px}small{display:inline-block;margin:0 10px 0 0}p{color:red}"
+    "body{font:13px"
+    " sans-serif;width:1330px}main{display:flex;flex-wrap:wrap;gap:10px}section{border:1px solid"
+    " #ccc;padding:8px;width:630px}h2{font-size:14px;margin:0 0"
+    " 4px}b{font-size:34px}small{display:inline-block;margin:0 10px 0 0}p{color:red}"
 )
 
 
@@ -103,7 +105,8 @@ def drawn(panel: Panel, lines: Sequence[Curve], seconds: float) -> str:
         return f"<section>{title}<p>no data</p></section>"
     if panel.kind == "stat":
         values = "".join(
-            f"<b>{shown(line.points[-1][1], panel.unit)}</b> <small>{html.escape(line.legend)}</small>"
+            f"<b>{shown(line.points[-1][1], panel.unit)}</b>"
+            f" <small>{html.escape(line.legend)}</small>"
             for line in lines
         )
         return f"<section>{title}{values}</section>"
@@ -121,14 +124,17 @@ def drawn(panel: Panel, lines: Sequence[Curve], seconds: float) -> str:
         )
     for place, line in enumerate(lines):
         points = " ".join(
-            f"{_LEFT + (WIDTH - _LEFT) * at / seconds:.1f},{(HEIGHT - _BOTTOM) * (1 - (value - least) / (top - least)) + 4:.1f}"
+            f"{_LEFT + (WIDTH - _LEFT) * at / seconds:.1f},"
+            f"{(HEIGHT - _BOTTOM) * (1 - (value - least) / (top - least)) + 4:.1f}"
             for at, value in line.points
         )
         parts.append(
-            f'<polyline points="{points}" fill="none" stroke="{_COLOURS[place % len(_COLOURS)]}" stroke-width="1.6"/>'
+            f'<polyline points="{points}" fill="none" stroke="{_COLOURS[place % len(_COLOURS)]}"'
+            ' stroke-width="1.6"/>'
         )
     legends = "".join(
-        f'<small><span style="color:{_COLOURS[place % len(_COLOURS)]}">■</span> {html.escape(line.legend or "(none)")}</small>'
+        f'<small><span style="color:{_COLOURS[place % len(_COLOURS)]}">■</span>'
+        f" {html.escape(line.legend or '(none)')}</small>"
         for place, line in enumerate(lines)
     )
     svg = f'<svg width="{WIDTH}" height="{HEIGHT}">{"".join(parts)}</svg>'
@@ -141,7 +147,11 @@ async def document(prometheus: Prometheus, dashboard: Dashboard, since: float, u
         drawn(panel, await curves(prometheus, panel, since, until), until - since)
         for panel in dashboard.panels
     ]
-    return f"<!doctype html><meta charset=utf-8><style>{_STYLE}</style><h1>{dashboard.title}</h1><main>{''.join(sections)}</main>"
+    return (
+        "<!doctype html><meta"
+        f" charset=utf-8><style>{_STYLE}</style><h1>{dashboard.title}</h1>"
+        f"<main>{''.join(sections)}</main>"
+    )
 
 
 async def nothing_applied(prometheus: Prometheus) -> bool:

@@ -14,7 +14,10 @@ from deploy.packaging.wheel_hook import MOVED, rewritten
 from tests.deploy.image_context import ROOT, copy_to
 
 PAYLOAD: Final = ROOT / "tests/events/carriers/fixtures/ups/track_alert_delivered_signed.json"
-RUN: Final = "import sys; sys.path[:0] = sys.argv[1:3]; from statesvc.cli import main; sys.exit(main(sys.argv[3:]))"
+RUN: Final = (
+    "import sys; sys.path[:0] = sys.argv[1:3]; from statesvc.cli import main;"
+    " sys.exit(main(sys.argv[3:]))"
+)
 
 
 @pytest.fixture(scope="module")
@@ -83,15 +86,22 @@ def test_it_reads_a_payload_without_the_tree(wheel: Path, tmp_path: Path) -> Non
 
 
 def test_imports_and_files_of_the_moved_packages_get_their_new_names() -> None:
-    source = "from events.entry.kinds import Entry\nfrom . import events\nif True:\n    from migrations import x\ndata = files('events')\n"
-    assert rewritten(source, "m.py") == (
-        "from statesvc.events.entry.kinds import Entry\nfrom . import events\nif True:\n    from statesvc.migrations import x\n"
-        "data = files('statesvc.events')\n"
+    source = (
+        "from events.entry.kinds import Entry\nfrom . import events\nif True:\n    from migrations"
+        " import x\ndata = files('events')\n"
+    )
+    assert (
+        rewritten(source, "m.py")
+        == "from statesvc.events.entry.kinds import Entry\nfrom . import events\nif True:\n    from"
+        " statesvc.migrations import x\ndata = files('statesvc.events')\n"
     )
 
 
 def test_text_and_names_that_only_look_like_them_stay() -> None:
-    source = '"""é\nfrom events import x\n"""\nfrom eventsource import y\nevents = {"events": files("statesvc.events")}\n'
+    source = (
+        '"""é\nfrom events import x\n"""\nfrom eventsource import y\nevents = {"events":'
+        ' files("statesvc.events")}\n'
+    )
     assert rewritten(source, "m.py") == source
 
 

@@ -72,7 +72,10 @@ def fuzz(carrier_id: str, seconds: float) -> Report:
         except Exception as error:  # noqa: BLE001 - whatever comes out is what we look for
             report.outcomes["fault"] += 1
             frame = traceback.extract_tb(error.__traceback__)[-1]
-            told = f"{type(error).__name__} in {Path(frame.filename).name} line {frame.lineno}: {str(error)[:200]}"
+            told = (
+                f"{type(error).__name__} in {Path(frame.filename).name} line {frame.lineno}:"
+                f" {str(error)[:200]}"
+            )
             if (
                 key := re.sub(r"\d+", "0", told)
                 if isinstance(error, AssertionError)

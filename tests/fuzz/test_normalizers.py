@@ -39,7 +39,8 @@ def test_a_mutated_body_is_read_or_refused_as_declared(carrier_id: str) -> None:
             examine(CARRIERS[carrier_id], body, weigh=number < WEIGHED)
         except Exception as error:
             error.add_note(
-                f"mutation {number} of {carrier_id}: python -m tests.fuzz {carrier_id} --only {number}"
+                f"mutation {number} of {carrier_id}: python -m tests.fuzz {carrier_id} --only"
+                f" {number}"
             )
             raise
 

@@ -30,7 +30,10 @@ from tests.world import browser
 NUMBER: Final = "1Z999AA10123456784"
 AS_PRINTED: Final = "1z 999 aa1 01 2345 6784"
 SIGNER: Final = "R. Recipient"
-_TIMING: Final = "() => { const page = performance.getEntriesByType('navigation')[0]; return page.responseEnd - page.requestStart }"
+_TIMING: Final = (
+    "() => { const page = performance.getEntriesByType('navigation')[0]; return page.responseEnd -"
+    " page.requestStart }"
+)
 
 
 def push(service: Installation) -> None:

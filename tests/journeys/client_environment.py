@@ -42,6 +42,7 @@ def run(
     )
     if ended.returncode:
         raise FailedStepError(
-            f"{command[0]} ended with {ended.returncode}: {ended.stdout[-1000:]}{ended.stderr[-2000:]}"
+            f"{command[0]} ended with {ended.returncode}:"
+            f" {ended.stdout[-1000:]}{ended.stderr[-2000:]}"
         )
     return ended.stdout

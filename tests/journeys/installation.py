@@ -93,7 +93,8 @@ class Installation:
         )
         if ended.returncode != exit_code:
             raise FailedStepError(
-                f"statesvc {' '.join(arguments)} ended with {ended.returncode}: {ended.stderr[-2000:]}"
+                f"statesvc {' '.join(arguments)} ended with {ended.returncode}:"
+                f" {ended.stderr[-2000:]}"
             )
         return ended.stderr if exit_code else ended.stdout
 
@@ -183,7 +184,8 @@ def answered(answer: httpx.Response, status: int = 200) -> Any:
     """Return the JSON of an answer with the status that was expected."""
     require(
         answer.status_code == status,
-        f"{answer.request.method} {answer.request.url.path}: {answer.status_code} {answer.text[:500]}",
+        f"{answer.request.method} {answer.request.url.path}: {answer.status_code}"
+        f" {answer.text[:500]}",
     )
     return answer.json() if answer.content else None
 

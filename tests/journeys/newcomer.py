@@ -130,7 +130,8 @@ class Journey:
         )
         if ended.returncode:
             raise JourneyError(
-                f"{text}\nended with {ended.returncode}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}{self.output()}"
+                f"{text}\nended with {ended.returncode}:"
+                f" {ended.stdout[-2000:]}{ended.stderr[-2000:]}{self.output()}"
             )
         return ended.stdout
 
@@ -233,7 +234,10 @@ def travel(python: str, *, extras: bool) -> dict[str, object]:
         answers = newcomer.run(ask.after(push), folder=home)
         if answers.count("delivered") < 3:
             raise JourneyError(f"the answers say nothing of the delivery: {answers}")
-        afar = "cd ~; export PATH=~/statesvc/bin:$PATH\nstatesvc --url http://localhost:8080 --key-file parcels/key shipments history ups"
+        afar = (
+            "cd ~; export PATH=~/statesvc/bin:$PATH\nstatesvc --url http://localhost:8080"
+            " --key-file parcels/key shipments history ups"
+        )
         if "delivered" not in newcomer.run(Block(f"{afar} {NUMBER}", None), folder=home):
             raise JourneyError("with an address and a key alone the history is another one")
         (wheel,) = (ROOT / "dist").glob("*.whl")
@@ -256,7 +260,10 @@ def _import_all(newcomer: Journey, wheel: Path) -> int:
     """Import every module of the wheel with every extra, as nothing of the checkout is there to
     help out.
     """
-    script = f"~/statesvc/bin/pip install --quiet -c constraints.txt '{wheel}[{EXTRAS}]'\ncd ~\n~/statesvc/bin/python -I -c '{IMPORT_ALL}'"
+    script = (
+        f"~/statesvc/bin/pip install --quiet -c constraints.txt '{wheel}[{EXTRAS}]'\ncd"
+        f" ~\n~/statesvc/bin/python -I -c '{IMPORT_ALL}'"
+    )
     return int(newcomer.run(Block(script, None), folder=ROOT).split()[-1])
 
 

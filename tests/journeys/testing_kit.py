@@ -71,7 +71,8 @@ def run(command: list[str | Path], *, folder: Path | None = None) -> str:
     )
     if ended.returncode:
         raise FailedStepError(
-            f"{command[0]} ended with {ended.returncode}: {ended.stdout[-3000:]}{ended.stderr[-2000:]}"
+            f"{command[0]} ended with {ended.returncode}:"
+            f" {ended.stdout[-3000:]}{ended.stderr[-2000:]}"
         )
     return ended.stdout
 

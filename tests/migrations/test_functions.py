@@ -39,8 +39,9 @@ async def functions(database: Any) -> dict[str, tuple[str, bool, bool]]:
     """Return each with its text, and whether the service and everybody may call it."""
     found = await rows(
         database.owner_dsn,
-        "SELECT p.oid::regprocedure::text, pg_get_functiondef(p.oid), has_function_privilege('statesvc_service', p.oid, 'EXECUTE'),"
-        f" coalesce('=X' = ANY (SELECT split_part(a::text, '/', 1) FROM unnest(p.proacl) a), true) {SCHEMA}",
+        "SELECT p.oid::regprocedure::text, pg_get_functiondef(p.oid),"
+        " has_function_privilege('statesvc_service', p.oid, 'EXECUTE'), coalesce('=X' = ANY"
+        f" (SELECT split_part(a::text, '/', 1) FROM unnest(p.proacl) a), true) {SCHEMA}",
     )
     return {
         signature: (text, by_service, by_everybody)

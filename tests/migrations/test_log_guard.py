@@ -26,8 +26,14 @@ REFUSED = (
     "DROP SCHEMA statesvc CASCADE",
     "DROP TRIGGER append_only ON statesvc.action",
     "DROP FUNCTION statesvc.refuse_change() CASCADE",
-    "CREATE OR REPLACE FUNCTION statesvc.refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
-    "CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql AS 'SELECT now()'",
+    (
+        "CREATE OR REPLACE FUNCTION statesvc.refuse_change() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN RETURN NULL; END'"
+    ),
+    (
+        "CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql AS 'SELECT"
+        " now()'"
+    ),
     "ALTER TABLE statesvc.event DISABLE TRIGGER append_only",
     "ALTER TABLE statesvc.{partition} DISABLE TRIGGER ALL",
     "ALTER TABLE statesvc.event DETACH PARTITION statesvc.{partition}",
@@ -40,7 +46,10 @@ REFUSED = (
     "ALTER TABLE statesvc.checkpoint ALTER COLUMN tree_size TYPE numeric",
     "ALTER TABLE statesvc.action DROP CONSTRAINT action_ordinal_check",
     "ALTER TRIGGER append_only ON statesvc.action RENAME TO nothing",
-    "CREATE TRIGGER quiet BEFORE INSERT ON statesvc.event FOR EACH ROW EXECUTE FUNCTION statesvc.refuse_change()",
+    (
+        "CREATE TRIGGER quiet BEFORE INSERT ON statesvc.event FOR EACH ROW EXECUTE FUNCTION"
+        " statesvc.refuse_change()"
+    ),
     "CREATE RULE quiet AS ON INSERT TO statesvc.action DO INSTEAD NOTHING",
     "CREATE POLICY quiet ON statesvc.event USING (false)",
     "CREATE INDEX more ON statesvc.event (status)",
@@ -58,7 +67,10 @@ ALLOWED = (
     "GRANT UPDATE ON statesvc.shipment TO statesvc_service",
     "ANALYZE statesvc.event",
 )
-PARTITION = "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'statesvc.event'::regclass LIMIT 1"
+PARTITION = (
+    "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent ="
+    " 'statesvc.event'::regclass LIMIT 1"
+)
 ACTIONS = """
     SELECT actor, target, convert_from(canonical, 'UTF8')::jsonb -> 'details' FROM statesvc.action
     WHERE verb = 'log_ddl' ORDER BY batch_id"""
@@ -94,7 +106,10 @@ async def test_the_tables_of_all_kinds_of_entries_and_their_partitions_are_guard
     await install_guard(database.superuser_dsn)
     names = [f"{kind}{partition}" for kind in EntryName for partition in ("", "_202603")]
     async with await AsyncConnection.connect(database.superuser_dsn) as connection:
-        query = "SELECT u.name FROM unnest(%s::text[]) AS u(name) WHERE NOT statesvc_guard.is_log('statesvc', u.name)"
+        query = (
+            "SELECT u.name FROM unnest(%s::text[]) AS u(name) WHERE NOT"
+            " statesvc_guard.is_log('statesvc', u.name)"
+        )
         assert await (await connection.execute(query, (names,))).fetchall() == []
 
 
@@ -197,8 +212,9 @@ async def test_nothing_of_the_owners_runs_as_superuser(database: Any) -> None:
         async with owner.transaction():
             await owner.execute("SELECT statesvc.announce_log_ddl('mischief')")
             await owner.execute(
-                "CREATE OR REPLACE FUNCTION statesvc.await_sealing() RETURNS trigger LANGUAGE plpgsql AS "
-                "'BEGIN INSERT INTO statesvc.seen VALUES (current_user); RETURN NULL; END'"
+                "CREATE OR REPLACE FUNCTION statesvc.await_sealing() RETURNS trigger LANGUAGE"
+                " plpgsql AS 'BEGIN INSERT INTO statesvc.seen VALUES (current_user); RETURN NULL;"
+                " END'"
             )
         async with await AsyncConnection.connect(database.superuser_dsn) as superuser:
             await superuser.execute("SELECT statesvc.announce_log_ddl('upkeep')")
@@ -217,7 +233,8 @@ async def test_the_script_is_what_is_run(database: Any) -> None:
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             await owner.execute(
-                "CREATE OR REPLACE FUNCTION statesvc_guard.look_at_drop() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'"
+                "CREATE OR REPLACE FUNCTION statesvc_guard.look_at_drop() RETURNS event_trigger"
+                " LANGUAGE plpgsql AS 'BEGIN END'"
             )
 
 

@@ -4,7 +4,10 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-BATCH = "INSERT INTO {} (recorded_from, recorded_to, entries, leaf_hashes, writer) VALUES ({0}, {0}, 1, sha256('x'), 'w') RETURNING batch_id"
+BATCH = (
+    "INSERT INTO {} (recorded_from, recorded_to, entries, leaf_hashes, writer) VALUES ({0}, {0}, 1,"
+    " sha256('x'), 'w') RETURNING batch_id"
+)
 PARTITIONS = """
 SELECT i.inhrelid::regclass::text, substring(pg_get_expr(c.relpartbound, c.oid) FROM 'FROM \\((''[^'']+'')\\)')
 FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'statesvc.batch'::regclass"""

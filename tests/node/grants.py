@@ -18,7 +18,8 @@ def statements(*, role: str, password: str, database: str, service: str) -> str:
     """
     granted = GRANTS.read_text("utf-8").format(role=role, database=f'"{database}"')
     return (
-        f'REVOKE CONNECT ON DATABASE "{database}" FROM PUBLIC;\nGRANT CONNECT ON DATABASE "{database}" TO "{service}";\n'
+        f'REVOKE CONNECT ON DATABASE "{database}" FROM PUBLIC;\nGRANT CONNECT ON DATABASE'
+        f' "{database}" TO "{service}";\n'
         f"CREATE ROLE {role} LOGIN PASSWORD '{password}';\n{granted}"
     )
 

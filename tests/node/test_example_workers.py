@@ -56,8 +56,14 @@ ODD: Final = (
     b"[]",
     b"not JSON",
     b"\xff",
-    b'{"event_id":"oddA","event_id":"oddB","tracking_number":"CN000000","occurred_at":"2026-03-01T14:05:00-05:00","status":"delivered"}',
-    b'[{"event_id":"odd1","tracking_number":"CN000000","occurred_at":"2026-03-01T14:05:00-05:00","status":"delivered"}]',
+    (
+        b'{"event_id":"oddA","event_id":"oddB","tracking_number":"CN000000",'
+        b'"occurred_at":"2026-03-01T14:05:00-05:00","status":"delivered"}'
+    ),
+    (
+        b'[{"event_id":"odd1","tracking_number":"CN000000","occurred_at":"2026-03-01T14:05:00-05:00",'
+        b'"status":"delivered"}]'
+    ),
     *(
         json.dumps(
             {

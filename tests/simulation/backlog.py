@@ -68,14 +68,16 @@ def begin(receiver: Behaviour) -> Begun:
 
 def main() -> None:
     sys.stdout.write(
-        "| receiver | requests in the first second | in any second | in flight | refused % | taken/s | 100,000 take | 25,000 take |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "| receiver | requests in the first second | in any second | in flight | refused % |"
+        " taken/s | 100,000 take | 25,000 take |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+        " ---: |\n"
     )
     for name, receiver in RECEIVERS.items():
         found = begin(receiver())
         sys.stdout.write(
-            f"| {name} | {found.in_first_second} | {found.most_in_a_second} | {found.peak} | {100 * found.refused_share:.1f} "
-            f"| {found.per_second:.0f} | {found.minutes_for(100_000):.0f} min | {found.minutes_for(25_000):.0f} min |\n"
+            f"| {name} | {found.in_first_second} | {found.most_in_a_second} | {found.peak} |"
+            f" {100 * found.refused_share:.1f} | {found.per_second:.0f} |"
+            f" {found.minutes_for(100_000):.0f} min | {found.minutes_for(25_000):.0f} min |\n"
         )
 
 

@@ -67,7 +67,8 @@ class Member:
                 return
             if not self._expected:
                 self.deaths.append(
-                    f"{self.post.role} ended by itself with {code}:\n{self.process.log.read_text()[-3000:]}"
+                    f"{self.post.role} ended by itself with"
+                    f" {code}:\n{self.process.log.read_text()[-3000:]}"
                 )
             await asyncio.sleep(_PAUSE_SECONDS)
             await self.begin()

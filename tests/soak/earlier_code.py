@@ -68,7 +68,10 @@ class EarlierCode:
         command = [
             sys.executable,
             "-c",
-            "import statesvc, events, projections, migrations; print(statesvc.__file__, migrations.__file__)",
+            (
+                "import statesvc, events, projections, migrations; print(statesvc.__file__,"
+                " migrations.__file__)"
+            ),
         ]
         found = subprocess.run(
             command,

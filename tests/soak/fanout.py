@@ -136,7 +136,8 @@ class Changes:
         ]
         async with self._connection.transaction(), self._connection.cursor() as cursor:
             await cursor.executemany(
-                "INSERT INTO statesvc.stream VALUES (%s, 'ups', %s, '', 0, %s, statesvc.clock(), statesvc.clock(), %s, NULL)",
+                "INSERT INTO statesvc.stream VALUES (%s, 'ups', %s, '', 0, %s, statesvc.clock(),"
+                " statesvc.clock(), %s, NULL)",
                 rows,
             )
         return made

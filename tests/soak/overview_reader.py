@@ -15,7 +15,8 @@ from tests.acceptance.processes import START_SECONDS
 from tests.world.console import words
 
 _ALARM: Final = re.compile(
-    r'<li class="trouble alarm (\w+)">(.*?)(?=<li class="trouble alarm |</ul>\s*<div class="title">)',
+    r'<li class="trouble alarm (\w+)">(.*?)(?=<li class="trouble alarm |</ul>\s*<div'
+    r' class="title">)',
     re.DOTALL,
 )
 _FINDING: Final = re.compile(r"<b>(.*?)</b>: (.*?)</(?:p|li)>", re.DOTALL)

@@ -24,7 +24,10 @@ from tests.soak.server import on_tcp
 from tests.world import postgres
 from tests.world.ports import free_port
 
-_FOLLOWING: Final = "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum') AND state = 'streaming')"
+_FOLLOWING: Final = (
+    "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum') AND"
+    " state = 'streaming')"
+)
 
 _STARTUP_LOG: Final = "startup.log"
 

@@ -27,17 +27,22 @@ def write_chart(
     """Write a chart. `shaded`: the seconds in which the receiver had its trouble."""
     seconds = max(len(left.values), len(right.values), 2)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
+            ' font-family="sans-serif" font-size="12">'
+        ),
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
         f'<text x="{MARGIN}" y="20" font-size="14">{title}</text>',
     ]
     if shaded is not None:
         begins, ends = (_x(at, seconds) for at in shaded)
         parts.append(
-            f'<rect x="{begins:.1f}" y="{MARGIN}" width="{ends - begins:.1f}" height="{HEIGHT - 2 * MARGIN}" fill="#f1e6e0"/>'
+            f'<rect x="{begins:.1f}" y="{MARGIN}" width="{ends - begins:.1f}"'
+            f' height="{HEIGHT - 2 * MARGIN}" fill="#f1e6e0"/>'
         )
     parts.extend(
-        f'<text x="{_x(at, seconds):.1f}" y="{HEIGHT - MARGIN + 18}" text-anchor="middle">{at} s</text>'
+        f'<text x="{_x(at, seconds):.1f}" y="{HEIGHT - MARGIN + 18}" text-anchor="middle">{at}'
+        " s</text>"
         for at in range(0, seconds, 10)
     )
     for place, curve in enumerate((left, right)):
@@ -53,10 +58,14 @@ def _curve(curve: Curve, colour: str, seconds: int, *, on_the_left: bool) -> lis
     )
     x, anchor = (MARGIN - 6, "end") if on_the_left else (WIDTH - MARGIN + 6, "start")
     marks = [
-        f'<text x="{x}" y="{_y(share) + 4:.1f}" text-anchor="{anchor}" fill="{colour}">{top * share:.0f}</text>'
+        f'<text x="{x}" y="{_y(share) + 4:.1f}" text-anchor="{anchor}"'
+        f' fill="{colour}">{top * share:.0f}</text>'
         for share in (0, 0.5, 1)
     ]
-    label = f'<text x="{x}" y="{MARGIN - 10}" text-anchor="{"start" if on_the_left else "end"}" fill="{colour}">{curve.name}</text>'
+    label = (
+        f'<text x="{x}" y="{MARGIN - 10}" text-anchor="{"start" if on_the_left else "end"}"'
+        f' fill="{colour}">{curve.name}</text>'
+    )
     return [
         f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>',
         label,

@@ -154,7 +154,8 @@ class Story:
             {s: c for s, c in self.carriers.sent.answers.items() if s not in {0, 200, 503}},
         )
         self.notes.append(
-            f"{promised.acks:,} ACKs for {len(promised.messages):,} bodies, {promised.duplicates:,} of them said `duplicate`"
+            f"{promised.acks:,} ACKs for {len(promised.messages):,} bodies, {promised.duplicates:,}"
+            " of them said `duplicate`"
         )
         return verdict
 
@@ -253,21 +254,43 @@ def _report(story: Story, verdict: Verdict) -> None:
     seconds = sorted(recovery for _, recovery in recoveries)
     acks = sorted(sent.ack_seconds)
     lines = [
-        f"{story.name}: {time.monotonic() - story.begun:.0f} s, {RATE:.0f} pushes/s, {len(story.watch.disturbances)} disturbances",
-        f"pushes {sent.pushes:,}, sent again {sent.retries:,}, answers {dict(sorted(sent.answers.items()))} (0: none)",
-        f"ACK, from due: p50 {percentile(acks, 0.5) * 1e3:.0f} ms, p99 {percentile(acks, 0.99) * 1e3:.0f} ms, longest {acks[-1]:.1f} s",
-        f"longest without any ACK {max(after - before for before, after in pairwise(sent.acked_at)):.1f} s",
-        f"settled {verdict.messages:,}, dead letters {verdict.dead_letters:,}, events {verdict.events:,}, log entries {verdict.entries:,}",
-        f"notifications {verdict.notifications:,} ({verdict.noticed:,} of what did not happen), deliveries {verdict.deliveries:,}",
-        f"longest from received to settled {verdict.lag_seconds_max:.1f} s; largest backlog {max(look.backlog for look in looks):,}",
+        (
+            f"{story.name}: {time.monotonic() - story.begun:.0f} s, {RATE:.0f} pushes/s,"
+            f" {len(story.watch.disturbances)} disturbances"
+        ),
+        (
+            f"pushes {sent.pushes:,}, sent again {sent.retries:,}, answers"
+            f" {dict(sorted(sent.answers.items()))} (0: none)"
+        ),
+        (
+            f"ACK, from due: p50 {percentile(acks, 0.5) * 1e3:.0f} ms, p99"
+            f" {percentile(acks, 0.99) * 1e3:.0f} ms, longest {acks[-1]:.1f} s"
+        ),
+        (
+            "longest without any ACK"
+            f" {max(after - before for before, after in pairwise(sent.acked_at)):.1f} s"
+        ),
+        (
+            f"settled {verdict.messages:,}, dead letters {verdict.dead_letters:,}, events"
+            f" {verdict.events:,}, log entries {verdict.entries:,}"
+        ),
+        (
+            f"notifications {verdict.notifications:,} ({verdict.noticed:,} of what did not happen),"
+            f" deliveries {verdict.deliveries:,}"
+        ),
+        (
+            f"longest from received to settled {verdict.lag_seconds_max:.1f} s; largest backlog"
+            f" {max(look.backlog for look in looks):,}"
+        ),
         f"process starts {story.crew.starts}; errors logged {_errors(story.service) or 'none'}",
         *story.notes,
     ]
     if seconds:
         slowest = max(recoveries, key=lambda recovery: recovery[1])
         lines.append(
-            f"recovery: median {median(seconds):.1f} s, longest {seconds[-1]:.1f} s ({slowest[0].what}); {len(seconds)} of "
-            f"{len(story.watch.disturbances)} before the next disturbance"
+            f"recovery: median {median(seconds):.1f} s, longest {seconds[-1]:.1f} s"
+            f" ({slowest[0].what}); {len(seconds)} of {len(story.watch.disturbances)} before the"
+            " next disturbance"
         )
     lines += [f"BROKEN {broken}" for broken in verdict.broken]
     sys.stdout.write("\n" + "\n  ".join(lines) + "\n")

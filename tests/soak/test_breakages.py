@@ -115,7 +115,8 @@ async def _found_by(
         seconds = time.monotonic() - began
         if finding is not None:
             sys.stdout.write(
-                f"\n| {what} | {finding['urgency']}: {finding['about']}: {finding['text']} | {seconds:.0f} s |\n"
+                f"\n| {what} | {finding['urgency']}: {finding['about']}: {finding['text']} |"
+                f" {seconds:.0f} s |\n"
             )
             return finding
         assert seconds < FOUND_SECONDS, (
@@ -300,7 +301,8 @@ async def test_database_restored_to_before_the_published_head(
 async def _sealed(service: Service) -> None:
     async with asyncio.timeout(FOUND_SECONDS):
         while await service.value(  # noqa: ASYNC110
-            "SELECT NOT EXISTS (SELECT FROM statesvc.event) OR EXISTS (SELECT FROM statesvc.unsealed)"
+            "SELECT NOT EXISTS (SELECT FROM statesvc.event) OR EXISTS (SELECT FROM"
+            " statesvc.unsealed)"
         ):
             await asyncio.sleep(0.1)
 
@@ -366,7 +368,8 @@ async def test_database_read_only(cluster: Cluster, tmp_path: Path) -> None:
                 sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name)
             )
             await superuser.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'statesvc_service'"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename ="
+                " 'statesvc_service'"
             )
         only_reads = await found(
             service,

@@ -140,15 +140,19 @@ async def test_nothing_is_lost_and_order_is_kept_however_often_broker_and_notifi
             await asyncio.sleep(OUTAGE_SECONDS)
             await target.server.start()
             await _until_left(told, 0)
-        query = "SELECT webhook_id, shipment_id::text, sequence FROM statesvc.notification WHERE subscription_id = %s"
+        query = (
+            "SELECT webhook_id, shipment_id::text, sequence FROM statesvc.notification WHERE"
+            " subscription_id = %s"
+        )
         expected = {tuple(row) for row in await told.rows(query, subscription_id)}
         failed = (await told.rows("SELECT count(*) FROM statesvc.attempt WHERE number > 1"))[0][0]
         buried = (await told.rows("SELECT count(*) FROM statesvc.dead_letter"))[0][0]
         found = await target.stored()
     first = list(dict.fromkeys(found))
     sys.stdout.write(
-        f"\n{name}: {written} notifications, broker killed {KILLS} times, notifier {KILLS // 2}: each stored, "
-        f"{len(found) - len(first)} of them again, {failed} attempts failed, in {time.monotonic() - began:.0f} s\n"
+        f"\n{name}: {written} notifications, broker killed {KILLS} times, notifier {KILLS // 2}:"
+        f" each stored, {len(found) - len(first)} of them again, {failed} attempts failed, in"
+        f" {time.monotonic() - began:.0f} s\n"
     )
     assert buried == 0
     assert set(first) == expected, "each at least once, and nothing else"

@@ -241,8 +241,9 @@ async def test_no_task_is_lost_and_none_runs_again_unless_a_process_died_in_betw
         buried = (await told.rows("SELECT count(*) FROM statesvc.dead_letter"))[0][0]
     repeats = {task_id: at for task_id, at in shop.runs().items() if len(at) > 1}
     sys.stdout.write(
-        f"\n{name}: {len(ids)} notifications, {len(killed)} kills ({ROUNDS} each of {', '.join(VICTIMS)}): "
-        f"each told once, {len(repeats)} tasks ran again, in {time.monotonic() - began:.0f} s\n"
+        f"\n{name}: {len(ids)} notifications, {len(killed)} kills ({ROUNDS} each of"
+        f" {', '.join(VICTIMS)}): each told once, {len(repeats)} tasks ran again, in"
+        f" {time.monotonic() - began:.0f} s\n"
     )
     assert buried == 0
     assert len(ids) == expected

@@ -120,16 +120,19 @@ async def _subscribe(api: Api, scan: Statement) -> UUID:
         came = (AttemptOutcome.DELIVERED, 204) if number % 5 else (AttemptOutcome.REFUSED, 503)
         await deliver(api.connection, api.keyring, *came)
     await api.carriers.execute(
-        "INSERT INTO statesvc.subscription_failing (subscription_id, since, failures, last_at, last_outcome, last_status_code)"
-        " SELECT subscription_id, c - interval '2 days', 40, c, 'timeout', NULL FROM statesvc.subscription, statesvc.clock() c"
-        " ORDER BY created_at DESC LIMIT 20 ON CONFLICT DO NOTHING"
+        "INSERT INTO statesvc.subscription_failing (subscription_id, since, failures, last_at,"
+        " last_outcome, last_status_code) SELECT subscription_id, c - interval '2 days', 40, c,"
+        " 'timeout', NULL FROM statesvc.subscription, statesvc.clock() c ORDER BY created_at DESC"
+        " LIMIT 20 ON CONFLICT DO NOTHING"
     )
     await api.carriers.execute(
-        "UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), disabled_why = 'took nothing for 5 days',"
-        " missed_since = statesvc.clock() - interval '5 days' WHERE url ~ '-7[0-9].invalid'"
+        "UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), disabled_why = 'took"
+        " nothing for 5 days', missed_since = statesvc.clock() - interval '5 days' WHERE url ~"
+        " '-7[0-9].invalid'"
     )
     await api.carriers.execute(
-        "INSERT INTO statesvc.limiter_state SELECT %s, 'notifier-1', statesvc.clock(), 12, 5, 0.084, 'half_open', NULL",
+        "INSERT INTO statesvc.limiter_state SELECT %s, 'notifier-1', statesvc.clock(), 12, 5,"
+        " 0.084, 'half_open', NULL",
         [made[0]],
     )
     return made[0]
@@ -137,20 +140,20 @@ async def _subscribe(api: Api, scan: Statement) -> UUID:
 
 async def _ack_counts(api: Api) -> None:
     await api.carriers.execute(
-        "INSERT INTO statesvc.ack_count"
-        " SELECT carrier, date_trunc('minute', c) - make_interval(mins => m), 'p', 40 + m %% 17, m %% 5, m %% 3,"
-        " c - make_interval(mins => m) FROM statesvc.clock() c, unnest(%s::text[]) carrier, generate_series(1, 1430, 7) m",
+        "INSERT INTO statesvc.ack_count SELECT carrier, date_trunc('minute', c) -"
+        " make_interval(mins => m), 'p', 40 + m %% 17, m %% 5, m %% 3, c - make_interval(mins => m)"
+        " FROM statesvc.clock() c, unnest(%s::text[]) carrier, generate_series(1, 1430, 7) m",
         [list(_CARRIERS)],
     )
     await api.carriers.execute(
-        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at)"
-        " SELECT 'worker-' || n, 'worker', 'host-' || n, n, '0.1.0', c - interval '1 day', c - make_interval(secs => n)"
-        " FROM statesvc.clock() c, generate_series(1, 12) n"
+        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at,"
+        " last_seen_at) SELECT 'worker-' || n, 'worker', 'host-' || n, n, '0.1.0', c - interval '1"
+        " day', c - make_interval(secs => n) FROM statesvc.clock() c, generate_series(1, 12) n"
     )
     await api.carriers.execute(
-        "INSERT INTO statesvc.notice (kind, target, created_at, details)"
-        " SELECT 'subscription.failing', 'subscription ' || subscription_id, statesvc.clock(), '{\"host\": \"receiver.invalid\"}'"
-        " FROM statesvc.subscription LIMIT 60"
+        "INSERT INTO statesvc.notice (kind, target, created_at, details) SELECT"
+        " 'subscription.failing', 'subscription ' || subscription_id, statesvc.clock(), '{\"host\":"
+        ' "receiver.invalid"}\' FROM statesvc.subscription LIMIT 60'
     )
 
 

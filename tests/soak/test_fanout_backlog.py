@@ -66,8 +66,9 @@ async def test_a_backlog_collapses_and_is_sent_no_faster_than_it_is_taken(
     within = [bisect_left(begun, at + 1) - index for index, at in enumerate(begun)]
     refused_share = 1 - receiver.statuses[204] / receiver.statuses.total()
     sys.stdout.write(
-        f"\n{name}: {written} waited, {collapsed} of them collapsed; {within[0]} requests in the first second, {max(within)} in any, "
-        f"{receiver.peak} in flight; {100 * refused_share:.1f} % refused; {len(receiver.taken) / SECONDS:.0f} taken/s, {waiting} left\n"
+        f"\n{name}: {written} waited, {collapsed} of them collapsed; {within[0]} requests in the"
+        f" first second, {max(within)} in any, {receiver.peak} in flight; {100 * refused_share:.1f}"
+        f" % refused; {len(receiver.taken) / SECONDS:.0f} taken/s, {waiting} left\n"
     )
     assert len(set(receiver.taken)) + collapsed + waiting >= written, (
         "each was taken, stands behind another, or waits"

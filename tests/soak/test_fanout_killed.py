@@ -75,7 +75,8 @@ async def test_each_reaches_each_subscriber_in_order_however_often_the_notifier_
             await until_false(partial(something_waits, told), pause_seconds=0.5)
         expected = {
             subscription_id: await told.rows(
-                "SELECT webhook_id, shipment_id, sequence FROM statesvc.notification WHERE subscription_id = %s",
+                "SELECT webhook_id, shipment_id, sequence FROM statesvc.notification WHERE"
+                " subscription_id = %s",
                 subscription_id,
             )
             for subscription_id in ids
@@ -83,7 +84,8 @@ async def test_each_reaches_each_subscriber_in_order_however_often_the_notifier_
     seconds = time.monotonic() - began
     again = received(receivers) - written
     sys.stdout.write(
-        f"\n{written} notifications, {KILLS} kills: each received, {again} of them again, in {seconds:.0f} s\n"
+        f"\n{written} notifications, {KILLS} kills: each received, {again} of them again, in"
+        f" {seconds:.0f} s\n"
     )
     for subscription_id, receiver in zip(ids, receivers, strict=True):
         of = {

@@ -40,7 +40,8 @@ async def test_the_others_first_attempts_come_as_soon_as_without_them(
             disturbed.append(await p99_of_the_well(own_server, [Dead(), Slow()]))
     with_them, without = statistics.median(disturbed), statistics.median(undisturbed)
     sys.stdout.write(
-        f"\np99 to the first attempt, medians of {RUNS} runs: {without * 1000:.1f} ms without, {with_them * 1000:.1f} ms with\n"
+        f"\np99 to the first attempt, medians of {RUNS} runs: {without * 1000:.1f} ms without,"
+        f" {with_them * 1000:.1f} ms with\n"
     )
     assert with_them <= max(2 * without, 0.050)
 
@@ -62,8 +63,9 @@ async def p99_of_the_well(server: SoakServer, bad: list[Behaviour]) -> float:
         for subscription_id in ids:
             await told.unsubscribe(subscription_id)
         waits = await told.rows(
-            "SELECT extract(epoch FROM a.started_at - n.created_at)::float8 FROM statesvc.attempt a JOIN statesvc.notification n"
-            " USING (shipment_id, sequence, subscription_id) WHERE a.tries IS NULL AND a.subscription_id = ANY (%s) ORDER BY 1",
+            "SELECT extract(epoch FROM a.started_at - n.created_at)::float8 FROM statesvc.attempt a"
+            " JOIN statesvc.notification n USING (shipment_id, sequence, subscription_id) WHERE"
+            " a.tries IS NULL AND a.subscription_id = ANY (%s) ORDER BY 1",
             well,
         )
     return float(waits[int(0.99 * len(waits))][0])

@@ -113,10 +113,12 @@ async def test_a_flooding_carrier_delays_the_quiet_ones_by_next_to_nothing(
         await asyncio.gather(quiet, return_exceptions=True)
     flooded = median(figures.flooded)
     sys.stdout.write(
-        f"\nflood: {RUNS} runs, {FLOOD:,} messages of one carrier, {len(QUIET)} others send 1/s each\n"
-        f"  quiet carriers' p99 pickup: idle {_all(figures.idle)}, flooded {_all(figures.flooded)} of {figures.samples} messages\n"
-        f"  until they were settled: idle {_all(figures.idle_settled)}, flooded {_all(figures.flooded_settled)}\n"
-        f"  the flood drained at {', '.join(f'{rate:,.0f}' for rate in figures.drained_per_second)} messages/s\n"
+        f"\nflood: {RUNS} runs, {FLOOD:,} messages of one carrier, {len(QUIET)} others send 1/s"
+        f" each\n  quiet carriers' p99 pickup: idle {_all(figures.idle)}, flooded"
+        f" {_all(figures.flooded)} of {figures.samples} messages\n  until they were settled: idle"
+        f" {_all(figures.idle_settled)}, flooded {_all(figures.flooded_settled)}\n  the flood"
+        f" drained at {', '.join(f'{rate:,.0f}' for rate in figures.drained_per_second)}"
+        " messages/s\n"
     )
     assert flooded <= QUIET_SECONDS_MAX
 
@@ -135,8 +137,8 @@ async def test_a_claim_among_200_carriers_with_one_backlog_of_500_000_stays_unde
         await connection.execute("VACUUM ANALYZE")
         seconds, short = await time_claims(connection)
     sys.stdout.write(
-        f"\nclaim of 64, {WAITING:,} waiting for one of {CARRIERS} carriers: median of {len(seconds)} {median(seconds) * 1e3:.2f} ms, "
-        f"slowest {max(seconds) * 1e3:.2f} ms\n"
+        f"\nclaim of 64, {WAITING:,} waiting for one of {CARRIERS} carriers: median of"
+        f" {len(seconds)} {median(seconds) * 1e3:.2f} ms, slowest {max(seconds) * 1e3:.2f} ms\n"
     )
     assert median(seconds) < CLAIM_SECONDS_MAX
     assert short == 0, "claims that got too little, or left a lane out"

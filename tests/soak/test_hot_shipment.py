@@ -88,7 +88,8 @@ async def test_every_scan_of_a_hot_shipment_is_settled_within_seconds(
                     if line.startswith("statesvc_messages_postponed_total")
                 )
     sys.stdout.write(
-        f"\nsent {PUSHES} to one shipment in {sent - began:.1f} s, drained {drained:.1f} s later: slowest from ACK to settled"
-        f" {slowest[True]:.1f} s, of others {slowest[False]:.1f} s; {postponed} postponed\n"
+        f"\nsent {PUSHES} to one shipment in {sent - began:.1f} s, drained {drained:.1f} s later:"
+        f" slowest from ACK to settled {slowest[True]:.1f} s, of others {slowest[False]:.1f} s;"
+        f" {postponed} postponed\n"
     )
     assert slowest[True] <= SETTLED_SECONDS_MAX

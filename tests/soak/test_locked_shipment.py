@@ -114,8 +114,9 @@ async def test_others_are_settled_within_a_second(own_server: SoakServer, tmp_pa
             await sending
         await service.drained()
     sys.stdout.write(
-        f"\np99 from ACK to settled, {PER_SECOND} messages a second: idle {idle * 1e3:.0f} ms of {idle_messages}, others next to a locked "
-        f"shipment {locked * 1e3:.0f} ms of {locked_messages} ({len(traffic.about_locked)} about it), next to a frozen worker "
-        f"{frozen * 1e3:.0f} ms of {frozen_messages}\n"
+        f"\np99 from ACK to settled, {PER_SECOND} messages a second: idle {idle * 1e3:.0f} ms of"
+        f" {idle_messages}, others next to a locked shipment {locked * 1e3:.0f} ms of"
+        f" {locked_messages} ({len(traffic.about_locked)} about it), next to a frozen worker"
+        f" {frozen * 1e3:.0f} ms of {frozen_messages}\n"
     )
     assert max(locked, frozen) <= max(SETTLED_SECONDS_MAX, 2 * idle)

@@ -7,7 +7,10 @@ import pytest
 from tests.soak.server import SoakServer
 from tests.soak.story import told
 
-_ALL = "SELECT pid, application_name FROM pg_stat_activity WHERE application_name LIKE 'statesvc %%' ORDER BY pid"
+_ALL = (
+    "SELECT pid, application_name FROM pg_stat_activity WHERE application_name LIKE 'statesvc %%'"
+    " ORDER BY pid"
+)
 
 
 @pytest.mark.soak

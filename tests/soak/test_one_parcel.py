@@ -40,8 +40,14 @@ AT_ONCE: Final = 64
 """Parcels that are pushed at the same time."""
 KILLS: Final = (1.0, 4.0)
 """Seconds between two."""
-LEFT: Final = "SELECT EXISTS (SELECT FROM statesvc.inbox) OR EXISTS (SELECT FROM statesvc.outbox) OR EXISTS (SELECT FROM statesvc.unsealed)"
-SENT: Final = "SELECT webhook_id, shipment_id, sequence FROM statesvc.notification WHERE subscription_id = %s AND sequence > 0"
+LEFT: Final = (
+    "SELECT EXISTS (SELECT FROM statesvc.inbox) OR EXISTS (SELECT FROM statesvc.outbox) OR EXISTS"
+    " (SELECT FROM statesvc.unsealed)"
+)
+SENT: Final = (
+    "SELECT webhook_id, shipment_id, sequence FROM statesvc.notification WHERE subscription_id = %s"
+    " AND sequence > 0"
+)
 
 
 @dataclass(frozen=True)
@@ -144,8 +150,9 @@ async def test_each_status_of_a_parcel_is_told_once_whatever_comes_first_and_who
         len(once.received) + len(everything.received),
     )
     sys.stdout.write(
-        f"\n{PARCELS:,} parcels, {whole:,} applied step by step; {pushes:,} pushes in {pushed:.0f} s, {again:,} twice; {kills} kills;"
-        f" notifications: {len(once.said):,} once, {len(everything.said):,} of everything, {deliveries:,} deliveries\n"
+        f"\n{PARCELS:,} parcels, {whole:,} applied step by step; {pushes:,} pushes in {pushed:.0f}"
+        f" s, {again:,} twice; {kills} kills; notifications: {len(once.said):,} once,"
+        f" {len(everything.said):,} of everything, {deliveries:,} deliveries\n"
     )
 
 

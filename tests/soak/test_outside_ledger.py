@@ -346,7 +346,10 @@ class Scene:
         lines = [
             f"outside ledger: {time.monotonic() - self.begun:.0f} s, {RATE:.0f} pushes/s",
             f"pushes {traffic.pushes:,}, answers {dict(sorted(traffic.answers.items()))} (0: none)",
-            f"ACK: p50 {percentile(acks, 0.5) * 1e3:.0f} ms, p99 {percentile(acks, 0.99) * 1e3:.0f} ms, longest {acks[-1]:.1f} s",
+            (
+                f"ACK: p50 {percentile(acks, 0.5) * 1e3:.0f} ms, p99"
+                f" {percentile(acks, 0.99) * 1e3:.0f} ms, longest {acks[-1]:.1f} s"
+            ),
             f"kills {dict(self.kills)}, {sum(self.kills.values())} in all",
             f"commands tried {dict(self.shell.tries)}, killed halfway {dict(+self.shell.killed)}",
             f"log entries {entries:,}, sound by verify --key: {self.sound_entries:,}",

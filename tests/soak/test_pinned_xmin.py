@@ -51,7 +51,10 @@ class Phase:
 
     def __str__(self) -> str:
         p50, p99 = percentile(self.pickups, 0.5), percentile(self.pickups, 0.99)
-        return f"{self.settled_per_second:,.0f} messages/s settled, received to settled p50 {p50 * 1e3:.0f} ms, p99 {p99 * 1e3:.0f} ms"
+        return (
+            f"{self.settled_per_second:,.0f} messages/s settled, received to settled p50"
+            f" {p50 * 1e3:.0f} ms, p99 {p99 * 1e3:.0f} ms"
+        )
 
 
 @pytest.mark.soak
@@ -80,13 +83,15 @@ async def test_a_pinned_xmin_slows_neither_the_queue_nor_a_claim(
             pages = await _claim_pages(connection)
             seconds = await _claim_times(connection)
             dead = await service.value(
-                "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = 'statesvc.inbox'::regclass"
+                "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid ="
+                " 'statesvc.inbox'::regclass"
             )
     share = pinned.settled_per_second / usual.settled_per_second
     sys.stdout.write(
-        f"\npinned xmin: {RATE} messages/s put for {SECONDS / 2:.0f} s without, then with it\n  without: {usual}\n  with: {pinned} "
-        f"({share:.1%})\n  claim of {_ASKED.limit} beside {dead:,} dead rows: median of {CLAIMS} {median(seconds) * 1e3:.2f} ms, "
-        f"slowest {max(seconds) * 1e3:.2f} ms; {pages:,} pages read\n"
+        f"\npinned xmin: {RATE} messages/s put for {SECONDS / 2:.0f} s without, then with it\n "
+        f" without: {usual}\n  with: {pinned} ({share:.1%})\n  claim of {_ASKED.limit} beside"
+        f" {dead:,} dead rows: median of {CLAIMS} {median(seconds) * 1e3:.2f} ms, slowest"
+        f" {max(seconds) * 1e3:.2f} ms; {pages:,} pages read\n"
     )
     assert share >= THROUGHPUT_MIN
     assert median(seconds) <= CLAIM_SECONDS_MAX
@@ -126,7 +131,10 @@ async def _stop(service: Service) -> None:
 
 async def _claim_pages(connection: AsyncConnection[Any]) -> int:
     """Return what a claim reads, in pages of 8 kB: a figure that owes nothing to the machine."""
-    query = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM statesvc.claim('soak', %s, '10 minutes', 'any')"
+    query = (
+        "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM statesvc.claim('soak', %s, '10"
+        " minutes', 'any')"
+    )
     row = await (await connection.execute(query, (_ASKED.limit,))).fetchone()
     assert row is not None
     plan = row[0][0]["Plan"]

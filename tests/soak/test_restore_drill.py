@@ -70,7 +70,8 @@ async def test_a_restore_to_a_point_in_time_under_load_keeps_every_promise(
         await anew.read_on()
         assert reader.entries == anew.entries[: len(reader.entries)]
         story.notes.append(
-            f"lost: {len(lost):,} ACKs, {len(reader.lost):,} entries that a reader had seen, {len(given_up):,} notifications sent"
+            f"lost: {len(lost):,} ACKs, {len(reader.lost):,} entries that a reader had seen,"
+            f" {len(given_up):,} notifications sent"
         )
     assert lost
     assert reader.lost

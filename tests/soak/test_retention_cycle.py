@@ -32,8 +32,8 @@ LATE = 20
 RATE = 100
 GROUP = 20
 _LATER = (
-    "CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE"
-    " RETURN clock_timestamp() + interval '{} days'"
+    "CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL"
+    " SAFE RETURN clock_timestamp() + interval '{} days'"
 )
 _SIZES = """
 SELECT coalesce(p.relname, c.relname)::text, sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c
@@ -152,7 +152,8 @@ async def test_a_cycle_of_retention_under_traffic(own_server: SoakServer, tmp_pa
         await _settled(service)
         assert await service.value("SELECT count(*) FROM statesvc.dead_letter") == 0
         versions = await service.rows(
-            "SELECT version, count(*) FROM statesvc.stream WHERE packed_keys IS NOT NULL GROUP BY 1 ORDER BY 1"
+            "SELECT version, count(*) FROM statesvc.stream WHERE packed_keys IS NOT NULL GROUP BY 1"
+            " ORDER BY 1"
         )
         assert versions == [(SAID, SHIPMENTS - LATE), (SAID + 1, LATE)]
         exit_code, found, errors = await service.run("verify", settings=archive)
@@ -168,8 +169,9 @@ async def test_a_cycle_of_retention_under_traffic(own_server: SoakServer, tmp_pa
     )
     seconds = sorted(carrier.seconds)
     sys.stdout.write(
-        f"\n{events:,} events archived, {pushed:,} messages meanwhile: commits of {GROUP} p50 {percentile(seconds, 0.5) * 1e3:.0f} ms, "
-        f"p99 {percentile(seconds, 0.99) * 1e3:.0f} ms\n{sizes}\n{''.join(printed)}"
+        f"\n{events:,} events archived, {pushed:,} messages meanwhile: commits of {GROUP} p50"
+        f" {percentile(seconds, 0.5) * 1e3:.0f} ms, p99 {percentile(seconds, 0.99) * 1e3:.0f}"
+        f" ms\n{sizes}\n{''.join(printed)}"
     )
 
 

@@ -213,7 +213,8 @@ async def _refused_and_forced(story: Strangling) -> None:
     await story.turn(percent=0)
     await story.kill()
     story.notes.append(
-        f"a candidate without {totals['fields']['event']} events was refused, and forced with a reason"
+        f"a candidate without {totals['fields']['event']} events was refused, and forced with a"
+        " reason"
     )
 
 
@@ -239,8 +240,9 @@ async def _grow(story: Strangling) -> None:
         assert totals["dropped"] == 0
         assert totals["fields"] == ({"status": expected} if expected else {}), f"at {percent} %"
         story.notes.append(
-            f"{percent} %: {len(share):,} of {SIZE:,} read by {OLD}, exactly its share, in {time.monotonic() - begun:.1f} s;"
-            f" {totals['differing']:,} of {totals['messages']:,} trials differ, all in the status of 3 codes"
+            f"{percent} %: {len(share):,} of {SIZE:,} read by {OLD}, exactly its share, in"
+            f" {time.monotonic() - begun:.1f} s; {totals['differing']:,} of {totals['messages']:,}"
+            " trials differ, all in the status of 3 codes"
         )
 
 
@@ -276,20 +278,22 @@ async def _back_under_load(story: Strangling) -> None:
     pushed = await pushing
     await story.settled()
     late = await story.service.value(
-        "SELECT count(*) FROM statesvc.message WHERE normalizer = %s AND received_at > %s AND message_id = ANY (%s)",
+        "SELECT count(*) FROM statesvc.message WHERE normalizer = %s AND received_at > %s AND"
+        " message_id = ANY (%s)",
         *(OLD, turned_at, sorted(pushed)),
     )
     assert late == 0, "what came after the turn is read by ours"
     first = await story.service.value(
-        "SELECT extract(epoch FROM min(settled_at) - %s)::float8 FROM statesvc.message m WHERE received_at > %s AND normalizer = 'ups@1'"
-        " AND statesvc.in_share(message_id, carrier_id, 100)",
+        "SELECT extract(epoch FROM min(settled_at) - %s)::float8 FROM statesvc.message m WHERE"
+        " received_at > %s AND normalizer = 'ups@1' AND statesvc.in_share(message_id, carrier_id,"
+        " 100)",
         *(turned_at, turned_at),
     )
     assert await story.service.value("SELECT count(*) FROM statesvc.inbox") == 0
     readers = {name: len(read) for name, read in (await story.read_by(pushed)).items()}
     story.notes.append(
-        f"back from 100 % under load: the call took {turned:.2f} s, the first later message was settled by ours {first:.2f} s after it;"
-        f" {readers}, 0 stranded"
+        f"back from 100 % under load: the call took {turned:.2f} s, the first later message was"
+        f" settled by ours {first:.2f} s after it; {readers}, 0 stranded"
     )
     assert first < 1
 
@@ -328,14 +332,16 @@ async def _erase(story: Strangling) -> None:
     assert code == 0, (said, errors)
     assert await story.service.rows(of_it, *shipment) == []
     kept = await story.service.rows(
-        "SELECT message_id, sealed_key FROM statesvc.message WHERE %s = ANY (shipments) AND sealed_key IS NOT NULL",
+        "SELECT message_id, sealed_key FROM statesvc.message WHERE %s = ANY (shipments) AND"
+        " sealed_key IS NOT NULL",
         *shipment,
     )
     for message_id, sealed_key in kept:
         with pytest.raises(SealError):
             SealingKey(story.inbox_key).unwrap(sealed_key, body_context(message_id))
     story.notes.append(
-        f"erased while {len(waiting)} trials of the parcel waited: none is left, no body opens under the inbox key"
+        f"erased while {len(waiting)} trials of the parcel waited: none is left, no body opens"
+        " under the inbox key"
     )
     await story.start(status=PLANTED)
     await story.settled()
@@ -360,6 +366,6 @@ async def _dead(story: Strangling) -> None:
     await story.settled(seconds=120)
     readers = {name: len(read) for name, read in (await story.read_by(pushed)).items()}
     story.notes.append(
-        f"the fleet dead at 50 %, fallback_seconds 5: ours took its share from {first:.1f} s on, all was settled after"
-        f" {time.monotonic() - begun:.1f} s; {readers}"
+        f"the fleet dead at 50 %, fallback_seconds 5: ours took its share from {first:.1f} s on,"
+        f" all was settled after {time.monotonic() - begun:.1f} s; {readers}"
     )

@@ -135,9 +135,10 @@ async def test_a_long_log_is_upgraded_under_load_and_back(tmp_path: Path) -> Non
         gaps = [later - before for before, later in pairwise(carriers.sent.acked_at)]
         waited = sorted(carriers.sent.ack_seconds)
         sys.stdout.write(
-            f"\n{EVENTS:,} events, {RATE:g} pushes/s: migrated in {migrated_seconds:.1f} s; {promised.acks:,} ACKs, answers "
-            f"{dict(sorted(carriers.sent.answers.items()))}; the longest time without an ACK {max(gaps):.2f} s; a push waited p99 "
-            f"{percentile(waited, 0.99):.2f} s, longest {waited[-1]:.2f} s; verify right\n"
+            f"\n{EVENTS:,} events, {RATE:g} pushes/s: migrated in {migrated_seconds:.1f} s;"
+            f" {promised.acks:,} ACKs, answers {dict(sorted(carriers.sent.answers.items()))}; the"
+            f" longest time without an ACK {max(gaps):.2f} s; a push waited p99"
+            f" {percentile(waited, 0.99):.2f} s, longest {waited[-1]:.2f} s; verify right\n"
         )
         assert max(gaps) < 1.0
 

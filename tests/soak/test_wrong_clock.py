@@ -44,7 +44,8 @@ async def test_a_clock_an_hour_off_moves_no_lease_no_retry_and_no_time_in_the_lo
         async for _ in story.rounds(shortest=10, longest=25):
             victim = story.one_of("worker")
             with story.disturbance(
-                f"worker killed, clock {victim.post.settings.get('STATESVC_TEST_CLOCK_SECONDS', 'right')}"
+                "worker killed, clock"
+                f" {victim.post.settings.get('STATESVC_TEST_CLOCK_SECONDS', 'right')}"
             ):
                 victim.kill()
         first, last = (await story.execute(_TIMES))[0]

@@ -91,7 +91,8 @@ async def _judge_messages(
         str(row[0])
         for row in await _rows(
             connection,
-            "SELECT message_id FROM statesvc.dead_letter WHERE kind = 'message' AND cause <> 'rejected_member' AND resolved_at IS NULL",
+            "SELECT message_id FROM statesvc.dead_letter WHERE kind = 'message' AND cause <>"
+            " 'rejected_member' AND resolved_at IS NULL",
         )
     )
     acknowledged = promised.readable | promised.unreadable
@@ -114,7 +115,8 @@ async def _judge_messages(
     )
     lag = await _rows(
         connection,
-        "SELECT max(settled_at - received_at), count(*) FILTER (WHERE settled_at < received_at) FROM statesvc.message",
+        "SELECT max(settled_at - received_at), count(*) FILTER (WHERE settled_at < received_at)"
+        " FROM statesvc.message",
     )
     verdict.lag_seconds_max = lag[0][0].total_seconds() if lag[0][0] is not None else 0.0
     verdict.must("messages settled before they came", lag[0][1])
@@ -136,7 +138,10 @@ async def _judge_events(
         "events that nobody told",
         {key for key in logged.keys() - promised.events if not key[1].startswith(ENRICHMENT)},
     )
-    gaps = "SELECT shipment_id FROM statesvc.event GROUP BY 1 HAVING min(version) <> 1 OR max(version) <> count(*)"
+    gaps = (
+        "SELECT shipment_id FROM statesvc.event GROUP BY 1 HAVING min(version) <> 1 OR max(version)"
+        " <> count(*)"
+    )
     verdict.must("shipments with gaps in their versions", await _rows(connection, gaps))
     behind = """
         SELECT e.shipment_id FROM (SELECT shipment_id, max(version) AS version FROM statesvc.event GROUP BY 1) e
@@ -157,7 +162,8 @@ async def _judge_log(verdict: Verdict, connection: AsyncConnection[Any], keyring
         verdict.must("the log does not hold", traceback.format_exc()[-600:])
     sealed = await _rows(
         connection,
-        "SELECT s.first_index, s.entries, b.leaf_hashes FROM statesvc.sealed_batch s JOIN statesvc.batch b USING (batch_id) ORDER BY 1",
+        "SELECT s.first_index, s.entries, b.leaf_hashes FROM statesvc.sealed_batch s JOIN"
+        " statesvc.batch b USING (batch_id) ORDER BY 1",
     )
     leaves = b"".join(leaf_hashes for _, _, leaf_hashes in sealed)
     places = accumulate((entries for _, entries, _ in sealed), initial=0)

@@ -80,7 +80,8 @@ class Archivist:
     async def erase(self, shipment_id: UUID) -> None:
         """Destroy the shipment's key."""
         await self.shop.as_owner(
-            f"UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = '{shipment_id}'"
+            "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE"
+            f" shipment_id = '{shipment_id}'"
         )
 
     async def body(self, message_id: UUID) -> bytes | None:

@@ -86,7 +86,8 @@ class Nats(Server):
         super().__init__(folder)
         self.program = required("nats-server", "nats-server")
         (folder / "nats.conf").write_text(
-            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{folder / "jetstream"}" }}\n{extra}\n',
+            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{folder / "jetstream"}"'
+            f" }}\n{extra}\n",
             encoding="utf-8",
         )
 
@@ -143,7 +144,8 @@ class RabbitMq(Server):
         (folder / "home").mkdir()
         (folder / "plugins").write_text("[].\n", encoding="utf-8")
         (folder / "rabbitmq.conf").write_text(
-            f"listeners.tcp.1 = 127.0.0.1:{self.port}\ndisk_free_limit.absolute = 1MB\nlog.file.level = warning\n",
+            f"listeners.tcp.1 = 127.0.0.1:{self.port}\ndisk_free_limit.absolute ="
+            " 1MB\nlog.file.level = warning\n",
             encoding="utf-8",
         )
 

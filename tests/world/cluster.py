@@ -30,7 +30,9 @@ class Cluster:
         overrides = {
             "shared_buffers": "64MB",
             "archive_mode": "on",
-            "archive_command": f"mkdir -p {self.archive} && test ! -f {self.archive}/%f && cp %p {self.archive}/%f",
+            "archive_command": (
+                f"mkdir -p {self.archive} && test ! -f {self.archive}/%f && cp %p {self.archive}/%f"
+            ),
         }
         self._server = EmbeddedServer(self.data, tcp_port=self.port, overrides=overrides)
         self.dsns = self._start()

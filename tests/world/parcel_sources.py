@@ -98,7 +98,9 @@ def shippo(number: str, steps: Sequence[int], carrier: str = "ups") -> bytes:
             "status": SHIPPO_CODES[step][0],
             "substatus": {"code": SHIPPO_CODES[step][1]},
             # the local time with a Z behind it, as Shippo prints it
-            "status_date": f"{(MORNING + timedelta(hours=step)).astimezone(CHICAGO):%Y-%m-%dT%H:%M:%SZ}",
+            "status_date": (
+                f"{(MORNING + timedelta(hours=step)).astimezone(CHICAGO):%Y-%m-%dT%H:%M:%SZ}"
+            ),
             "location": {"city": "Chicago", "state": "IL", "zip": "60632", "country": "US"},
         }
         for step in steps

@@ -70,7 +70,8 @@ async def pooled(
         f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
         f"auth_type = trust\nauth_file = {folder}/users.txt\n"
         f"pool_mode = {mode}\ndefault_pool_size = 20\nmax_client_conn = 500\n"
-        f"{f'max_prepared_statements = {prepared_max}' if can_carry_prepared_statements() else ''}\n"
+        f"{f'max_prepared_statements = {prepared_max}' if can_carry_prepared_statements() else ''}"
+        "\n"
         # a server that comes back is tried again at once
         "server_login_retry = 1\n"
         # one test may leave many services, each with its pooler

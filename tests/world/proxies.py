@@ -23,7 +23,8 @@ async def nginx_with(
     # `user`: its worker must write large bodies into the folder; nginx that was not
     # started by root ignores it
     configuration.write_text(
-        f"user root;\ndaemon off;\npid {folder}/nginx.pid;\nworker_processes 1;\nevents {{}}\nhttp {{\n{places}{servers}}}\n"
+        f"user root;\ndaemon off;\npid {folder}/nginx.pid;\nworker_processes 1;\nevents {{}}\nhttp"
+        f" {{\n{places}{servers}}}\n"
     )
     async with _running(
         (nginx, "-e", str(folder / "nginx.log"), "-p", str(folder), "-c", str(configuration)), port

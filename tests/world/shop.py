@@ -181,7 +181,8 @@ class Shop:
 
     async def transitions(self, number: str) -> list[tuple[str, str, int]]:
         return await self.rows(
-            "SELECT from_status, to_status, sequence FROM statesvc.transition WHERE shipment_id = %s ORDER BY sequence",
+            "SELECT from_status, to_status, sequence FROM statesvc.transition WHERE shipment_id ="
+            " %s ORDER BY sequence",
             shipment(number),
         )
 

@@ -151,9 +151,10 @@ class Story:
         async with self.connection.transaction():
             row = await (
                 await self.connection.execute(
-                    "SELECT k.shipment_id, k.sealed_key, statesvc.leaf_hash(b.leaf_hashes, e.ordinal) FROM statesvc.stream k"
-                    " JOIN statesvc.event e ON e.shipment_id = k.shipment_id AND e.version = 1"
-                    " JOIN statesvc.batch b USING (batch_id) LIMIT 1"
+                    "SELECT k.shipment_id, k.sealed_key, statesvc.leaf_hash(b.leaf_hashes,"
+                    " e.ordinal) FROM statesvc.stream k JOIN statesvc.event e ON e.shipment_id ="
+                    " k.shipment_id AND e.version = 1 JOIN statesvc.batch b USING (batch_id)"
+                    " LIMIT 1"
                 )
             ).fetchone()
             assert row is not None

@@ -50,7 +50,9 @@ class Vault:
             return web.json_response(
                 {
                     "data": {
-                        "ciphertext": f"vault:v{len(self.versions)}:{base64.b64encode(sealed).decode()}"
+                        "ciphertext": (
+                            f"vault:v{len(self.versions)}:{base64.b64encode(sealed).decode()}"
+                        )
                     }
                 }
             )

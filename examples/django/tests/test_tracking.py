@@ -9,8 +9,9 @@ from tracking.models import Told
 from tests.conftest import UPS_SECRET
 
 BODY = (
-    b'{"trackingNumber": "%s", "localActivityDate": "20260301", "localActivityTime": "140500", "gmtActivityDate": "20260301",'
-    b' "gmtActivityTime": "190500", "activityStatus": {"type": "D", "code": "FS", "description": "Delivered"}}'
+    b'{"trackingNumber": "%s", "localActivityDate": "20260301", "localActivityTime": "140500",'
+    b' "gmtActivityDate": "20260301", "gmtActivityTime": "190500", "activityStatus": {"type": "D",'
+    b' "code": "FS", "description": "Delivered"}}'
 )
 
 

@@ -66,7 +66,8 @@ async def _body_archive(
     if (refusal := await read_refusal(connection)) is not None:
         yield fail(
             "archive",
-            f"since {refusal.since:%Y-%m-%d %H:%M} nothing is archived and nothing leaves the database: {refusal.why}",
+            f"since {refusal.since:%Y-%m-%d %H:%M} nothing is archived and nothing leaves the"
+            f" database: {refusal.why}",
         )
     if lost := [
         archive for archive in ledger if archive.lost_at is not None and archive.expired_at is None
@@ -92,7 +93,8 @@ def _progress(ledger: Sequence[DayRecord], late: Sequence[date]) -> Iterator[Fin
     if late:
         yield fail(
             "archive",
-            f"{len(late)} days are overdue, the oldest is {late[0]}: is a worker running that has the folder?",
+            f"{len(late)} days are overdue, the oldest is {late[0]}: is a worker running that has"
+            " the folder?",
         )
     elif done:
         yield ok(
@@ -106,7 +108,8 @@ def _progress(ledger: Sequence[DayRecord], late: Sequence[date]) -> Iterator[Fin
         count = sum(archive.unopened or 0 for archive in unopened)
         yield warn(
             "archive",
-            f"{count} bodies did not open when they were archived ({_named(unopened)}); they are stored as they were",
+            f"{count} bodies did not open when they were archived ({_named(unopened)}); they are"
+            " stored as they were",
         )
 
 
@@ -119,7 +122,8 @@ def _failures(ledger: Sequence[DayRecord]) -> Iterator[Finding]:
         last = "" if archive.failed_at is None else f", last at {archive.failed_at:%Y-%m-%d %H:%M}"
         yield fail(
             "archive",
-            f"{archive.day} failed {archive.failures} times{last}: {archive.failure}; its bodies are still in the database",
+            f"{archive.day} failed {archive.failures} times{last}: {archive.failure}; its bodies"
+            " are still in the database",
         )
 
 
@@ -177,7 +181,8 @@ async def _log_archive(
     if gone and folder is None:
         yield fail(
             _LOG,
-            f"{len(gone)} months are archived, but STATESVC_ARCHIVE_DIR is not set here: they cannot be read",
+            f"{len(gone)} months are archived, but STATESVC_ARCHIVE_DIR is not set here: they"
+            " cannot be read",
         )
         return
     for finding in _troubled_months(ledger):
@@ -186,7 +191,8 @@ async def _log_archive(
     if late:
         yield fail(
             _LOG,
-            f"{len(late)} months are overdue, the oldest is {late[0]}: is a worker running that has the folder and pyarrow?",
+            f"{len(late)} months are overdue, the oldest is {late[0]}: is a worker running that has"
+            " the folder and pyarrow?",
         )
     faulty = 0
     for month in gone:
@@ -202,14 +208,16 @@ async def _log_archive(
     if gone and not faulty:
         yield ok(
             _LOG,
-            f"up to {gone[-1].month:%Y-%m}, {len(gone)} months; their files are there (`statesvc verify` reads them)",
+            f"up to {gone[-1].month:%Y-%m}, {len(gone)} months; their files are there (`statesvc"
+            " verify` reads them)",
         )
     elif not gone and hot_months is not None and not late:
         yield ok(_LOG, "nothing was old enough yet")
     if folder is None or hot_months is None:
         yield ok(
             _LOG,
-            "off, the whole log stays in the database (STATESVC_ARCHIVE_DIR, STATESVC_ARCHIVE_LOG_HOT_MONTHS=1)",
+            "off, the whole log stays in the database (STATESVC_ARCHIVE_DIR,"
+            " STATESVC_ARCHIVE_LOG_HOT_MONTHS=1)",
         )
 
 
@@ -218,7 +226,8 @@ def _troubled_months(ledger: Sequence[LogMonth]) -> Iterator[Finding]:
         if month.failures and month.dropped_at is None:
             yield fail(
                 _LOG,
-                f"{month.month:%Y-%m} failed {month.failures} times: {month.failure}; its entries are still in the database",
+                f"{month.month:%Y-%m} failed {month.failures} times: {month.failure}; its entries"
+                " are still in the database",
             )
         elif month.lost_at is not None:
             yield warn(

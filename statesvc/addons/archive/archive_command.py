@@ -46,7 +46,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     lost = commands.add_parser(
         "lost",
-        help="give a missing file up that no backup has: archiving goes on without it, what it held is gone",
+        help=(
+            "give a missing file up that no backup has: archiving goes on without it, what it held"
+            " is gone"
+        ),
     )
     lost.add_argument(
         "file", metavar="FILE", help="its name, as `archive list` and `archive log --list` show it"
@@ -149,14 +152,16 @@ async def _at_full_speed() -> None:
 
 def _write_result(outcome: DayPassResult) -> None:
     write_line(
-        f"{len(outcome.archived)} days archived with {outcome.bodies} bodies, {len(outcome.expired)} expired"
+        f"{len(outcome.archived)} days archived with {outcome.bodies} bodies,"
+        f" {len(outcome.expired)} expired"
     )
     _write_refusal(outcome)
     for day in outcome.busy:
         write_line(f"{day}: verified, but its partition is in use: it is dropped later")
     for day in outcome.failed:
         write_line(
-            f"{day}: failed, its bodies are still in the database; `statesvc archive list --json` says why"
+            f"{day}: failed, its bodies are still in the database; `statesvc archive list --json`"
+            " says why"
         )
     for day in outcome.faults:
         write_line(f"{day}: its file is missing or altered")
@@ -181,7 +186,10 @@ async def _verify(settings: Settings, folder: ArchivePath, *, as_json: bool) -> 
             show_progress(done, len(retained), "files")
         gone = [month for month in await months(connection) if month.dropped_at is not None]
     faults |= await asyncio.to_thread(lambda: dict(file_faults(folder, gone)))
-    counted = f"{len(retained)} files of bodies and {len(gone)} months of the log read, {len(faults)} files missing or altered"
+    counted = (
+        f"{len(retained)} files of bodies and {len(gone)} months of the log read, {len(faults)}"
+        " files missing or altered"
+    )
     lines = [*(f"{name}: {why}" for name, why in faults.items()), counted]
     write_answer(
         "\n".join(lines),
@@ -243,7 +251,8 @@ def _archive_log(options: argparse.Namespace, settings: Settings, folder: Archiv
     hot_months = options.hot_months or settings.archive.log_hot_months
     if hot_months is None:
         raise CommandError(
-            "STATESVC_ARCHIVE_LOG_HOT_MONTHS is not set: the log stays in the database; or say --hot-months N",
+            "STATESVC_ARCHIVE_LOG_HOT_MONTHS is not set: the log stays in the database; or say"
+            " --hot-months N",
             exit_code=2,
         )
     return asyncio.run(_archive_months(settings, folder, hot_months, options))
@@ -325,7 +334,8 @@ async def _archive_months(
 
 def _write_months(outcome: "MonthPassResult") -> None:
     write_line(
-        f"{len(outcome.archived)} months archived; {outcome.stayed} shipments of theirs stay in the database"
+        f"{len(outcome.archived)} months archived; {outcome.stayed} shipments of theirs stay in the"
+        " database"
     )
     _write_refusal(outcome)
     if outcome.packed:
@@ -340,7 +350,10 @@ def _write_months(outcome: "MonthPassResult") -> None:
         ),
         ("not wholly sealed, or no checkpoint covers it: is a sealer running?", outcome.waiting),
         (
-            "failed, its entries are still in the database; `statesvc archive log --list --json` says why",
+            (
+                "failed, its entries are still in the database; `statesvc archive log --list"
+                " --json` says why"
+            ),
             outcome.failed,
         ),
     ):

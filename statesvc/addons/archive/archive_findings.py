@@ -13,12 +13,18 @@ from statesvc.health.own_check import OwnCheck
 async def _find(connection: AsyncConnection[Any]) -> list[Finding]:
     found = []
     if (refusal := await read_refusal(connection)) is not None:
-        text = f"for {duration(refusal.seconds)} nothing is archived and nothing leaves the database: {refusal.why}"
+        text = (
+            f"for {duration(refusal.seconds)} nothing is archived and nothing leaves the database:"
+            f" {refusal.why}"
+        )
         found.append(
             Finding(urgency=Urgency.NOW, about="archive", text=text, page="ArchiveRefused")
         )
     for failure in await read_archive_failures(connection):
-        text = f"{failure.periods:,} {failure.unit} cannot be archived and stay in the database; the last: {failure.why}"
+        text = (
+            f"{failure.periods:,} {failure.unit} cannot be archived and stay in the database; the"
+            f" last: {failure.why}"
+        )
         found.append(
             Finding(urgency=Urgency.HUMAN, about="archive", text=text, page="ArchiveRefused")
         )

@@ -26,7 +26,10 @@ from statesvc.files.object_path import ObjectPath, ObjectStoreError
 
 SQL: Final = queries("statesvc.addons.archive", "archive_identity")
 MARKER: Final = "statesvc-archive-"
-_MARKER_TEXT: Final = b"The archive of one statesvc installation. Move and back up the folder as a whole, this file included.\n"
+_MARKER_TEXT: Final = (
+    b"The archive of one statesvc installation. Move and back up the folder as a whole, this file"
+    b" included.\n"
+)
 _NAMED_MAX: Final = 3
 Connection = AsyncConnection[Any]
 
@@ -100,7 +103,8 @@ def _require(folder: ArchivePath, marker: str, files: list[ArchivedFile]) -> Non
         others := sorted(name for name in sizes if name.startswith(MARKER))
     ):
         raise ArchiveRefusedError(
-            f"{folder} is the archive of another installation ({others[0]}): use a folder of its own"
+            f"{folder} is the archive of another installation ({others[0]}): use a folder of"
+            " its own"
         )
     faults = {
         file.name: fault
@@ -109,7 +113,8 @@ def _require(folder: ArchivePath, marker: str, files: list[ArchivedFile]) -> Non
     }
     if faults and not any(file.name in sizes for file in files):
         raise ArchiveRefusedError(
-            f"{folder} has none of the {len(files)} files that were archived: is its volume mounted?"
+            f"{folder} has none of the {len(files)} files that were archived: is its volume"
+            " mounted?"
         )
     if faults:
         shown = "; ".join(f"{name}: {fault}" for name, fault in list(faults.items())[:_NAMED_MAX])

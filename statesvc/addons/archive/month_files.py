@@ -183,7 +183,8 @@ async def compare_month(
             raise NotVerifiedError(f"{path.name}: it has more entries than the month")
         if compared != sum(extent.counts.values()):
             raise NotVerifiedError(
-                f"{path.name}: the month has {sum(extent.counts.values())} entries, {compared} stand in the signed log"
+                f"{path.name}: the month has {sum(extent.counts.values())} entries, {compared}"
+                " stand in the signed log"
             )
         await asyncio.to_thread(_root, file, extent)
     return compared
@@ -212,7 +213,8 @@ def _root(file: EntryFile, extent: MonthExtent) -> None:
         raise NotVerifiedError(f"{file.name}: the tree around it cannot be read") from error
     if not proven:
         raise NotVerifiedError(
-            f"{file.name}: its entries do not have the root that the checkpoint at {extent.head.tree_size} signs"
+            f"{file.name}: its entries do not have the root that the checkpoint at"
+            f" {extent.head.tree_size} signs"
         )
 
 
@@ -224,7 +226,10 @@ def _difference(expected: list[LogEntry], written: list[LogEntry]) -> str:
     for mine, other in zip(expected, written, strict=False):
         if mine != other:
             return f"entry {mine.index} is not that of the database"
-    return f"entry {expected[min(len(expected), len(written)) - 1].index} is the last one, others are missing"
+    return (
+        f"entry {expected[min(len(expected), len(written)) - 1].index} is the last one, others are"
+        " missing"
+    )
 
 
 def _compare_index(path: ArchivePath, entries: list[LogEntry], begin: int) -> None:

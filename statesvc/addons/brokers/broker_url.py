@@ -38,7 +38,8 @@ class BrokerUrl:
         """
         if len(self.path) != len(names):
             raise UrlFlawError(
-                f"must be written {self.scheme}://host/{'/'.join(names)}; percent-encode a slash inside a part"
+                f"must be written {self.scheme}://host/{'/'.join(names)}; percent-encode a slash"
+                " inside a part"
             )
         return self.path
 
@@ -47,7 +48,8 @@ class BrokerUrl:
         for name in self.options:
             if name not in known:
                 raise UrlFlawError(
-                    f"has an option that {self.scheme} does not know; it knows {', '.join(sorted(known)) or 'none'}"
+                    f"has an option that {self.scheme} does not know; it knows"
+                    f" {', '.join(sorted(known)) or 'none'}"
                 )
 
 

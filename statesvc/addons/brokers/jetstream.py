@@ -46,7 +46,8 @@ def check(url: BrokerUrl, login: Login | None) -> None:
     url.check_options({"stream"})
     if not _SUBJECT.fullmatch(subject) or subject.startswith("_INBOX"):
         raise UrlFlawError(
-            "must name a subject after the host: words of letters and digits, - and _, joined by dots"
+            "must name a subject after the host: words of letters and digits, - and _, joined by"
+            " dots"
         )
     if "stream" in url.options and not _STREAM.fullmatch(url.options["stream"]):
         raise UrlFlawError("names no stream: letters and digits, - and _")

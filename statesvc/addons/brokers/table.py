@@ -28,7 +28,8 @@ class Scheme:
 class ClientMissingError(Exception):
     def __init__(self, broker: "Broker") -> None:
         super().__init__(
-            f"{broker.name} needs its client, which is not installed here: pip install 'statesvc[{broker.extra}]'"
+            f"{broker.name} needs its client, which is not installed here: pip install"
+            f" 'statesvc[{broker.extra}]'"
         )
 
 

@@ -197,16 +197,20 @@ def dhl_express(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
     """Write an XML-PI tracking response: the whole history, oldest first, local times."""
     events = "".join(
         f"<ShipmentEvent><Date>{scan.at:%Y-%m-%d}</Date><Time>{scan.at:%H:%M:%S}</Time>"
-        f"<ServiceEvent><EventCode>{code}</EventCode><Description>{escape(words)}</Description></ServiceEvent>"
-        f"<Signatory>{escape(parcel.signer) if scan.step is ParcelStep.DELIVERED else ''}</Signatory>"
+        f"<ServiceEvent><EventCode>{code}</EventCode><Description>{escape(words)}</Description>"
+        "</ServiceEvent><Signatory>"
+        f"{escape(parcel.signer) if scan.step is ParcelStep.DELIVERED else ''}</Signatory>"
         f"<ServiceArea><ServiceAreaCode>{scan.town.name[:3].upper()}</ServiceAreaCode>"
-        f"<Description>{escape(scan.town.name)} - {scan.town.country}</Description></ServiceArea></ShipmentEvent>"
+        f"<Description>{escape(scan.town.name)}"
+        f" - {scan.town.country}</Description></ServiceArea></ShipmentEvent>"
         for scan in seen
         for code, words in [DHL_EXPRESS_CODES[scan.step]]
     )
     return (
-        '<?xml version="1.0" encoding="UTF-8"?><req:TrackingResponse xmlns:req="http://www.dhl.com"><AWBInfo>'
-        f"<AWBNumber>{parcel.number}</AWBNumber><Status><ActionStatus>success</ActionStatus></Status>"
+        '<?xml version="1.0" encoding="UTF-8"?><req:TrackingResponse'
+        ' xmlns:req="http://www.dhl.com"><AWBInfo>'
+        f"<AWBNumber>{parcel.number}</AWBNumber><Status><ActionStatus>success</ActionStatus>"
+        "</Status>"
         f"<ShipmentInfo>{events}</ShipmentInfo></AWBInfo></req:TrackingResponse>"
     ).encode()
 
@@ -221,17 +225,21 @@ def usps(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
     )
     return (
         f'<?xml version="1.0" encoding="UTF-8"?><TrackResponse><TrackInfo ID="{parcel.number}">'
-        f"<TrackSummary>{_usps_scan(newest, parcel)}</TrackSummary>{details}</TrackInfo></TrackResponse>"
+        f"<TrackSummary>{_usps_scan(newest, parcel)}</TrackSummary>{details}</TrackInfo>"
+        "</TrackResponse>"
     ).encode()
 
 
 def _usps_scan(scan: ParcelScan, parcel: Parcel) -> str:
     code, words = USPS_CODES[scan.step]
     return (
-        f"<EventTime>{scan.at:%-I:%M} {f'{scan.at:%p}'.lower()}</EventTime><EventDate>{scan.at:%B %-d, %Y}</EventDate>"
-        f"<Event>{escape(words)}</Event><EventCity>{scan.town.name.upper()}</EventCity><EventState>{scan.town.region}</EventState>"
+        f"<EventTime>{scan.at:%-I:%M}"
+        f" {f'{scan.at:%p}'.lower()}</EventTime><EventDate>{scan.at:%B %-d, %Y}</EventDate>"
+        f"<Event>{escape(words)}</Event><EventCity>{scan.town.name.upper()}</EventCity>"
+        f"<EventState>{scan.town.region}</EventState>"
         f"<EventZIPCode>{scan.town.postal_code}</EventZIPCode><EventCountry/>"
-        f"<Name>{escape(parcel.signer) if scan.step is ParcelStep.DELIVERED else ''}</Name><EventCode>{code}</EventCode>"
+        f"<Name>{escape(parcel.signer) if scan.step is ParcelStep.DELIVERED else ''}</Name>"
+        f"<EventCode>{code}</EventCode>"
     )
 
 

@@ -162,7 +162,8 @@ async def _subscribe(
         await subscriber.start()
     except aiohttp.ClientResponseError as error:
         display.line(
-            f"no subscriber: the service refused it with {error.status} (is STATESVC_SUBSCRIBER_ALLOW set to 127.0.0.0/8?)"
+            f"no subscriber: the service refused it with {error.status} (is"
+            " STATESVC_SUBSCRIBER_ALLOW set to 127.0.0.0/8?)"
         )
         await subscriber.stop()
         return None

@@ -86,7 +86,8 @@ def remarks(document: bytes) -> list[BundleFlaw]:
     return [
         BundleFlaw(
             f"/entries/{place}",
-            f"recorded {documents[place]['recorded_at']}, but what was recorded {latest} stands before it in the log",
+            f"recorded {documents[place]['recorded_at']}, but what was recorded {latest} stands"
+            " before it in the log",
         )
         for place, latest in back_dated_entries(bundle["entries"], documents)
     ]

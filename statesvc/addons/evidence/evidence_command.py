@@ -37,7 +37,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="FILE",
-        help="ends in .pdf, .html, .json (verifies by itself) or .zip (all, with a verifier); default: a .zip named after the parcel",
+        help=(
+            "ends in .pdf, .html, .json (verifies by itself) or .zip (all, with a verifier);"
+            " default: a .zip named after the parcel"
+        ),
     )
     parser.add_argument(
         "--case",
@@ -102,7 +105,8 @@ async def _run(options: argparse.Namespace, statement: Json) -> int:
     for path, file in files.items():
         described = _described(path, file)
         write_line(
-            f"{path}: {described['entries']} entries of the log, sealed {time_of(described['sealed_at'])}"
+            f"{path}: {described['entries']} entries of the log, sealed"
+            f" {time_of(described['sealed_at'])}"
         )
     for line in page_one:
         write_line(line)
@@ -120,7 +124,8 @@ async def _fetch(calls: Calls, options: argparse.Namespace, statement: Json, par
         match error.problem.get("code"):
             case "not_found":
                 raise CommandError(
-                    f"{error}; `statesvc shipments find {options.tracking_number}` asks all carriers"
+                    f"{error}; `statesvc shipments find {options.tracking_number}` asks all"
+                    " carriers"
                 ) from None
             case "conflict" if options.discriminator is None:
                 raise CommandError(f"{error}; give --discriminator") from None

@@ -50,7 +50,10 @@ _PROBLEMS: Final = (
     Code.LOG_UNAVAILABLE,
     Code.OVERLOADED,
 )
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; sandbox"
+_POLICY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri"
+    " 'none'; frame-ancestors 'none'; sandbox"
+)
 """The document has its style and its pictures in itself, and runs no script."""
 _ABOUT: Final = {
     "Statesvc-Entries": "How many entries of the log the evidence holds.",
@@ -79,7 +82,10 @@ class EvidenceParameters(ClosedModel):
     discriminator: Annotated[
         Discriminator,
         Field(
-            description="Which of the shipments that bear the number. Needed where there are several: 409 lists them."
+            description=(
+                "Which of the shipments that bear the number. Needed where there are several: 409"
+                " lists them."
+            )
         ),
     ] = None
     as_of: AsOf = None
@@ -87,14 +93,20 @@ class EvidenceParameters(ClosedModel):
     without_personal: Annotated[
         bool,
         Field(
-            description="No personal parts and no bodies, also for scope `pii`; the proofs hold nevertheless."
+            description=(
+                "No personal parts and no bodies, also for scope `pii`; the proofs hold"
+                " nevertheless."
+            )
         ),
         Asked(flag="--without-personal-data"),
     ] = False
     part: Annotated[
         EvidencePart,
         Field(
-            description="Of a PDF. The document has at most 18 pages; the annex has everything, of any length."
+            description=(
+                "Of a PDF. The document has at most 18 pages; the annex has everything, of any"
+                " length."
+            )
         ),
     ] = "document"
 
@@ -204,6 +216,7 @@ async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvi
     """Gather, prove, seal and print; evidence for a case is on record at return. Raises Problem."""
     # a process that only asks for evidence need not hold it
     from statesvc.addons.evidence.evidence_forms import print_form  # noqa: PLC0415
+
     # as above
     from statesvc.addons.evidence.pdf import NoTypesetterError, TypesettingTimeoutError  # noqa: PLC0415
 

@@ -76,11 +76,13 @@ class SeveralShipmentsError(RuntimeError):
 
     def __init__(self, shipments: Sequence[StoredShipment]) -> None:
         named = "; ".join(
-            f"`{shipment.discriminator}`: {shipment.status}, last heard of on {shipment.last_event_at.astimezone(UTC):%Y-%m-%d}"
+            f"`{shipment.discriminator}`: {shipment.status}, last heard of on"
+            f" {shipment.last_event_at.astimezone(UTC):%Y-%m-%d}"
             for shipment in shipments
         )
         super().__init__(
-            f"the number was used {len(shipments)} times; say which parcel is meant, by its `discriminator`: {named}"
+            f"the number was used {len(shipments)} times; say which parcel is meant, by its"
+            f" `discriminator`: {named}"
         )
 
 
@@ -270,7 +272,8 @@ async def _found(connection: Connection, wanted: Wanted, horizon: Horizon) -> Fo
         case None:
             by_then = "" if wanted.as_of is None else f" by {horizon.at.isoformat()}"
             raise UnknownShipmentError(
-                f"no sealed event of carrier {wanted.carrier_id} named this tracking number{by_then}"
+                f"no sealed event of carrier {wanted.carrier_id} named this tracking"
+                f" number{by_then}"
             )
 
 

@@ -26,7 +26,9 @@ Case = Annotated[
     str,
     Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/#-]{0,63}$",
-        description="The number of the case or the dispute. It enters the log, so it must name no person.",
+        description=(
+            "The number of the case or the dispute. It enters the log, so it must name no person."
+        ),
         examples=["dp_1NsHZ2"],
     ),
 ]

@@ -76,14 +76,20 @@ class TypesettingTimeoutError(TypesettingError):
     """The pages were not made in time: the machine is busy."""
 
     def __str__(self) -> str:
-        return f"the pages were not typeset within {_SECONDS_MAX:g} s; try again, or ask for HTML or JSON"
+        return (
+            f"the pages were not typeset within {_SECONDS_MAX:g} s; try again, or ask for HTML or"
+            " JSON"
+        )
 
 
 class NoTypesetterError(RuntimeError):
     """typst is not installed."""
 
     def __str__(self) -> str:
-        return "evidence as PDF needs the extra: pip install 'statesvc[pdf]'; HTML and JSON need nothing"
+        return (
+            "evidence as PDF needs the extra: pip install 'statesvc[pdf]'; HTML and JSON need"
+            " nothing"
+        )
 
 
 def require_typesetter() -> None:

@@ -51,8 +51,8 @@ def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[R
             else [*key[: key_only // 2], *key[-(key_only - key_only // 2) :]]
         )
         texts.append(
-            f"Of {len(report.statements):,} statements these {len(shown):,} are the first, the last and those that moved the state; "
-            "the annex, a file of its own, has all of them."
+            f"Of {len(report.statements):,} statements these {len(shown):,} are the first, the last"
+            " and those that moved the state; the annex, a file of its own, has all of them."
         )
     sections = [
         ReportSection(
@@ -76,7 +76,10 @@ def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[R
         )
     if report.delivery_proofs:
         texts = [
-            "As the carrier pushed them. Their message is an entry's; its body proves itself in the JSON file."
+            (
+                "As the carrier pushed them. Their message is an entry's; its body proves itself in the"
+                " JSON file."
+            )
         ]
         sections.append(
             ReportSection(

@@ -144,7 +144,10 @@ def _lead(
     shipment, delivery = bundle["shipment"], milestones.delivery
     name = carrier_name(shipment["carrier_id"])
     yield (
-        f"{name}{', for the carrier,' if shipment['carrier_id'] in AGGREGATORS else ''} reported parcel ",
+        (
+            f"{name}{', for the carrier,' if shipment['carrier_id'] in AGGREGATORS else ''}"
+            " reported parcel "
+        ),
         False,
     )
     yield shipment["tracking_number"], True
@@ -155,7 +158,10 @@ def _lead(
         yield _there(latest), False
         if delivery is not None:
             yield (
-                f". Before that it reported a delivery, on {stated_time_in_a_sentence(delivery.document)}.",
+                (
+                    ". Before that it reported a delivery, on"
+                    f" {stated_time_in_a_sentence(delivery.document)}."
+                ),
                 False,
             )
         else:
@@ -245,7 +251,10 @@ def _facts(
     if milestones.picked_up is not None:
         yield (
             "Shipped",
-            f"{stated_time(milestones.picked_up.document)}, by its pick-up scan{_at(milestones.picked_up)}",
+            (
+                f"{stated_time(milestones.picked_up.document)}, by its pick-up"
+                f" scan{_at(milestones.picked_up)}"
+            ),
         )
     elif milestones.first_scan is not None:
         scanned = milestones.first_scan
@@ -381,11 +390,15 @@ def _knowledge(
     )
     known = "" if milestones.delivery is None else " " + _delivery_known(milestones.delivery)
     yield (
-        f"{carrier_name(bundle['shipment']['carrier_id'])} made {counted(len(events), 'statement')} in {counted(messages, 'message')}, "
-        f"received {span}, and stored byte for byte.{known} All statements follow on the next page. {words.SEALED}"
+        f"{carrier_name(bundle['shipment']['carrier_id'])} made {counted(len(events), 'statement')}"
+        f" in {counted(messages, 'message')}, received {span}, and stored byte for byte.{known} All"
+        f" statements follow on the next page. {words.SEALED}"
     )
     if stamp := bundle["log"].get("stamp"):
-        yield f"An independent authority, {stamp['authority']}, time-stamped the log on {utc(stamp['stamped_at'])}."
+        yield (
+            f"An independent authority, {stamp['authority']}, time-stamped the log on"
+            f" {utc(stamp['stamped_at'])}."
+        )
 
 
 def _delivery_known(delivery: BundleEntry) -> str:
@@ -398,7 +411,10 @@ def _delivery_known(delivery: BundleEntry) -> str:
         or later < timedelta(0)
     ):
         return f"{message}, and is entry {delivery.index} of the log."
-    return f"{message}, {duration(later.total_seconds())} after it happened, and is entry {delivery.index} of the log."
+    return (
+        f"{message}, {duration(later.total_seconds())} after it happened, and is entry"
+        f" {delivery.index} of the log."
+    )
 
 
 def _check(bundle: Mapping[str, Any]) -> Iterator[str]:

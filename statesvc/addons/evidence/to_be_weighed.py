@@ -40,20 +40,29 @@ def remarks_of(
         key=lambda entry: (entry.at, entry.index),
     )
     for entry in list(other_signers(shipment, events, milestones))[:_NAMED_MAX]:
-        yield f"The carrier also named another signer: {entry.part['signed_by']}, {stated_time(entry.document)} (statement {entry.number})."
+        yield (
+            f"The carrier also named another signer: {entry.part['signed_by']},"
+            f" {stated_time(entry.document)} (statement {entry.number})."
+        )
     for each in compared:
         if each.agreement is Agreement.DIFFERS:
-            yield f"The {_PARTS[each.part]} of the delivery ({each.carrier}) differs from the order's ({each.merchant})."
+            yield (
+                f"The {_PARTS[each.part]} of the delivery ({each.carrier}) differs from the order's"
+                f" ({each.merchant})."
+            )
     if conflicts := sum(entry.kind == "conflict" for entry in entries):
         yield (
-            f"{counted(conflicts, 'statement')} came under an id that the carrier had used before, with other facts. What came first "
-            "counts; they are listed as contradictions."
+            f"{counted(conflicts, 'statement')} came under an id that the carrier had used before,"
+            " with other facts. What came first counts; they are listed as contradictions."
         )
     for place, latest in back_dated_entries(
         bundle["entries"], [entry.document for entry in entries]
     ):
         says = f"entry {entries[place].index} says {utc(entries[place].document['recorded_at'])}"
-        why = f"what was recorded {utc(latest)} stands before it in the log: it was inserted with an old time, or a clock was wrong"
+        why = (
+            f"what was recorded {utc(latest)} stands before it in the log: it was inserted with an"
+            " old time, or a clock was wrong"
+        )
         yield f"Back-dated: {says}, but {why}."
     if shipment["erased"]:
         yield f"Personal data: {ERASED_TEXT}."
@@ -77,14 +86,19 @@ def _contradicted(scans: Sequence[BundleEntry], milestones: Milestones) -> str:
     for scan in sorted(scans, key=lambda entry: entry.at)[:_NAMED_MAX]:
         after = ""
         if milestones.delivery is not None and scan.at > milestones.delivery.at:
-            after = f", {duration((scan.at - milestones.delivery.at).total_seconds())} after the delivery,"
+            after = (
+                f", {duration((scan.at - milestones.delivery.at).total_seconds())} after the"
+                " delivery,"
+            )
         where = f" in {scan.location['city']}" if scan.location.get("city") else ""
         said.append(
-            f"On {stated_time(scan.document)}{after} the carrier also reported “{words_of(scan)}”{where} (statement {scan.number})."
+            f"On {stated_time(scan.document)}{after} the carrier also reported"
+            f" “{words_of(scan)}”{where} (statement {scan.number})."
         )
     if len(scans) > _NAMED_MAX:
         said.append(
-            f"Of this kind are {counted(len(scans) - _NAMED_MAX, 'further statement')}, marked in the list."
+            f"Of this kind are {counted(len(scans) - _NAMED_MAX, 'further statement')}, marked in"
+            " the list."
         )
     if milestones.delivery is not None and not milestones.corrected:
         said.append("No later statement took the delivery back.")
@@ -97,7 +111,10 @@ def _corrected(corrected: CorrectedDelivery) -> str:
     by = f"{utc(correction['received_at'])} (statement {corrected.correction.number})"
     if correction["event_id"].startswith(OWN_PREFIX):
         reads = spaced(corrected.reads) if corrected.reads else "no scan"
-        return f"The carrier’s statement for {at} was first read here as a delivery; since {by} it is read as: {reads}."
+        return (
+            f"The carrier’s statement for {at} was first read here as a delivery; since {by} it is"
+            f" read as: {reads}."
+        )
     reads = f"corrected it to: {spaced(corrected.reads)}" if corrected.reads else "took it back"
     return f"The carrier reported a delivery for {at} and {reads}; that came on {by}."
 
@@ -126,6 +143,7 @@ def used_twice(bundle: Mapping[str, Any], events: Sequence[BundleEntry]) -> str:
     ]
     own = days_between(events[0].at, events[-1].at)
     return (
-        f"This number was used {times}; this is the parcel of {own}{f', which the carrier calls {named}' if named else ''}. "
-        f"Not part of this document: {'; '.join(spans)}."
+        f"This number was used {times}; this is the parcel of"
+        f" {own}{f', which the carrier calls {named}' if named else ''}. Not part of this document:"
+        f" {'; '.join(spans)}."
     )

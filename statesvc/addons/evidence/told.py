@@ -65,7 +65,8 @@ def told_in_words(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> 
     confirmed = [line for line in telling if line.is_confirmed]
     shown = (confirmed or telling)[:_NAMED_MAX]
     said = [
-        f"{line.receiver}, a subscriber’s system, was {'' if line.is_try else 'to be '}notified of “{line.status}” on {line.at}: {line.answer}."
+        f"{line.receiver}, a subscriber’s system, was {'' if line.is_try else 'to be '}notified of"
+        f" “{line.status}” on {line.at}: {line.answer}."
         for line in shown
     ]
     rest = len(lines) - len(shown)

@@ -77,7 +77,8 @@ def verify_bundle(options: argparse.Namespace) -> int:
         for remark in strange:
             write_line(f"Look at this: {remark.pointer}: {remark.why}")
         write_line(
-            "The evidence holds: it is as it was sealed, and each of its entries stands in the signed log."
+            "The evidence holds: it is as it was sealed, and each of its entries stands in the"
+            " signed log."
         )
     return _DOES_NOT_HOLD if flaws else 0
 

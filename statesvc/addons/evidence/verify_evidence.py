@@ -275,7 +275,10 @@ def chain_flaws(bundle: dict[str, Any], pairs: list[Pair]) -> Iterator[str]:
                 previous,
                 shipment["shipment_id"],
             ):
-                yield f"entry {entry['index']}: event {version} of the shipment is missing, or was changed"
+                yield (
+                    f"entry {entry['index']}: event {version} of the shipment is missing, or was"
+                    " changed"
+                )
             if said["carrier_id"] != shipment["carrier_id"]:
                 yield f"entry {entry['index']}: an event of another carrier"
             previous = entry["leaf_hash"]
@@ -316,7 +319,10 @@ def body_flaws(bundle: dict[str, Any], pairs: list[Pair]) -> Iterator[str]:
         if message["body"] is not None and sha256(decoded(message["body"])).hex() != committed.get(
             message["message_id"]
         ):
-            yield f"message {message['message_id']}: its body is not the one that its events are committed to"
+            yield (
+                f"message {message['message_id']}: its body is not the one that its events are"
+                " committed to"
+            )
     bodies = {
         (row["webhook_id"], number): row["body"]
         for row in bundle["sent"]
@@ -341,24 +347,45 @@ def body_flaws(bundle: dict[str, Any], pairs: list[Pair]) -> Iterator[str]:
 def report(bundle: dict[str, Any], files: dict[str, bytes]) -> Iterator[str]:
     """Yield what was checked, and what cannot be."""
     kinds = Counter(entry["kind"] for entry in bundle["entries"])
-    yield f"Shipment {bundle['shipment']['carrier_id']} {bundle['shipment']['tracking_number']}, {bundle['shipment']['status']}."
+    yield (
+        f"Shipment {bundle['shipment']['carrier_id']} {bundle['shipment']['tracking_number']},"
+        f" {bundle['shipment']['status']}."
+    )
     yield "Checked:"
     counted = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
     yield f"- {len(bundle['entries'])} entries stand in the signed log: {counted}"
     yield "- no event of the shipment is missing between its first and its last"
-    yield f"- {sum(entry['part'] is not None for entry in bundle['entries'])} personal parts are those that were recorded"
-    yield f"- {sum(message['body'] is not None for message in bundle['messages'])} messages of the carrier are as they came"
+    yield (
+        f"- {sum(entry['part'] is not None for entry in bundle['entries'])} personal parts are"
+        " those that were recorded"
+    )
+    yield (
+        f"- {sum(message['body'] is not None for message in bundle['messages'])} messages of the"
+        " carrier are as they came"
+    )
     if bundle.get("as_of"):
         yield f"- nothing in it was sealed after {bundle['as_of']['at']}"
     for name in bundle.get("documents", {}):
-        yield f"- {name} {'was sealed with it' if name in files else 'is not here, so it was NOT checked'}"
+        yield (
+            f"- {name}"
+            f" {'was sealed with it' if name in files else 'is not here, so it was NOT checked'}"
+        )
     yield "Sealed by the service with the rest, and not proved by the log:"
-    yield "- what the merchant states, the comparison with its address, and the pages of the PDF: compare them with the entries"
+    yield (
+        "- what the merchant states, the comparison with its address, and the pages of the PDF:"
+        " compare them with the entries"
+    )
     yield "Cannot be checked here:"
     yield "- that what the carrier said is true"
-    yield "- that everyone was shown the same log: compare its checkpoint with one that another party holds"
+    yield (
+        "- that everyone was shown the same log: compare its checkpoint with one that another party"
+        " holds"
+    )
     if bundle["log"].get("stamp"):
-        yield "- the time stamp of an outside authority: `openssl ts -verify`, or `statesvc verify --bundle`, does that"
+        yield (
+            "- the time stamp of an outside authority: `openssl ts -verify`, or `statesvc verify"
+            " --bundle`, does that"
+        )
 
 
 # --- The command ---
@@ -382,7 +409,8 @@ def main(arguments: list[str]) -> int:
         return WRONG_USE
     except MALFORMED:
         say(
-            "--key is no public key of a log: it looks like NAME+HASH+KEY, or is a file of such lines."
+            "--key is no public key of a log: it looks like NAME+HASH+KEY, or is a file of such"
+            " lines."
         )
         return WRONG_USE
     found = all_flaws(bundle, keys, files)
@@ -395,7 +423,8 @@ def main(arguments: list[str]) -> int:
         say(line)
     if not lines:
         say(
-            "CONSISTENT WITH ITSELF. Whether it is the log's own shows only with its public key from a source that you trust: --key KEY."
+            "CONSISTENT WITH ITSELF. Whether it is the log's own shows only with its public key"
+            " from a source that you trust: --key KEY."
         )
         return UNTRUSTED
     say("THIS EVIDENCE HOLDS.")
@@ -432,7 +461,8 @@ def read_bundle(path: Path, files: dict[str, bytes]) -> dict[str, Any]:
         bundle = None
     if not isinstance(bundle, dict) or bundle.get("format") != FORMAT:
         raise UnreadableError(
-            f"{path} is not evidence of the format {FORMAT}: give the zip, its folder, or its {FILE}."
+            f"{path} is not evidence of the format {FORMAT}: give the zip, its folder, or its"
+            f" {FILE}."
         )
     return bundle
 

@@ -21,7 +21,10 @@ Zone of all times below: {zone}.
 Each is an entry of an append-only, signed log: anyone can check every line, without the merchant or this service.
 """)
 
-CHECK: Final = "To check: unzip the evidence, then  python3 verify_evidence.py . --key log.pub  (the log’s key, from a source that you trust)"
+CHECK: Final = (
+    "To check: unzip the evidence, then  python3 verify_evidence.py . --key log.pub  (the log’s"
+    " key, from a source that you trust)"
+)
 
 (TOLD,) = _paragraphs("""
 What this service told the systems that had asked to be told of this parcel, such as the merchant’s shop, and what they answered. Whether a

@@ -26,7 +26,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="what")
     state = commands.add_parser(
         "set",
-        help="state hours of a carrier, of one of its services, or of all; shows what it would change, and changes it with --yes",
+        help=(
+            "state hours of a carrier, of one of its services, or of all; shows what it would"
+            " change, and changes it with --yes"
+        ),
     )
     add_fields(
         state,
@@ -39,7 +42,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "hours",
         nargs="+",
         metavar="NAME=HOURS",
-        help=f"such as stalled.in_transit=96, pickup_expiring={NEVER}, overdue={_INHERIT}; what is not named stays as it was stated",
+        help=(
+            f"such as stalled.in_transit=96, pickup_expiring={NEVER}, overdue={_INHERIT}; what is"
+            " not named stays as it was stated"
+        ),
     )
     add_fields(state, "get_expectations", "service")
     state.add_argument("--why", default="", help="recorded in the log; needed with --yes")

@@ -66,7 +66,10 @@ class ExpectationParameters(ClosedModel):
         str | None,
         Field(
             max_length=SERVICE_CHARACTERS_MAX,
-            description="One of the carrier's services, as the carrier names it; case and blanks do not matter. Left out: the carrier.",
+            description=(
+                "One of the carrier's services, as the carrier names it; case and blanks do not"
+                " matter. Left out: the carrier."
+            ),
             examples=["UPS Ground"],
         ),
     ] = None
@@ -115,7 +118,9 @@ class RulesStatement(RulesRequest):
         Field(
             ge=0,
             le=REVISION_MAX,
-            description="As the preview said: 409 where others stated rules since. Null: whatever is there.",
+            description=(
+                "As the preview said: 409 where others stated rules since. Null: whatever is there."
+            ),
         ),
     ] = None
 
@@ -127,7 +132,9 @@ class CarrierExpectations(TypedDict):
     service: Annotated[
         str | None,
         Field(
-            description="As it is compared: in lower case. Null: those that state nothing themselves."
+            description=(
+                "As it is compared: in lower case. Null: those that state nothing themselves."
+            )
         ),
     ]
     revision: Annotated[int, Field(description="0: nothing was ever stated.")]
@@ -135,7 +142,10 @@ class CarrierExpectations(TypedDict):
     inherited: Annotated[
         AllHours,
         Field(
-            description="What holds where it states nothing: of the carrier, of all carriers, or our defaults."
+            description=(
+                "What holds where it states nothing: of the carrier, of all carriers, or our"
+                " defaults."
+            )
         ),
     ]
     in_effect: AllHours
@@ -145,6 +155,8 @@ class CarrierExpectations(TypedDict):
     applied: Annotated[
         bool,
         Field(
-            description="Shipments that wait have their deadlines by it; new ones have them at once."
+            description=(
+                "Shipments that wait have their deadlines by it; new ones have them at once."
+            )
         ),
     ]

@@ -49,7 +49,10 @@ class RulePreview(BaseModel):
     observed_at_once: Annotated[
         dict[str, int],
         Field(
-            description="By kind: observations, and so notifications, that would follow at once, and do not today."
+            description=(
+                "By kind: observations, and so notifications, that would follow at once, and do not"
+                " today."
+            )
         ),
     ]
     counts_capped: Annotated[

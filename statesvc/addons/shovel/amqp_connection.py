@@ -32,11 +32,13 @@ async def connect(url: URL) -> AbstractConnection:
         await connection.connect()
     except (aiormq.exceptions.AuthenticationError, aiormq.exceptions.ProbableAuthenticationError):
         raise ShovelError(
-            f"the broker {shown(url)} refuses the login of {url.user or 'guest'!r}: check user and password"
+            f"the broker {shown(url)} refuses the login of {url.user or 'guest'!r}: check user and"
+            " password"
         ) from None
     except (aiormq.exceptions.ConnectionNotAllowed, aiormq.exceptions.InvalidFrameError):
         raise ShovelError(
-            f"the broker {shown(url)} has no such virtual host, or {url.user or 'guest'!r} may not enter it"
+            f"the broker {shown(url)} has no such virtual host, or {url.user or 'guest'!r} may not"
+            " enter it"
         ) from None
     except (aiormq.exceptions.AMQPError, OSError, TimeoutError) as error:
         raise SourceLostError(f"no broker answers at {shown(url)}: {_reason(error)}") from error

@@ -168,8 +168,9 @@ class AmqpSource:
             wanted = destination(taken.routing_key)
             if is_delaying(taken.queue) and self._named and wanted not in self._named:
                 raise ShovelError(
-                    f"{taken.queue!r} delays a message for {wanted!r}, which is none of the queues that were named: "
-                    "name it with --queue too, or leave out --delayed. It stays there"
+                    f"{taken.queue!r} delays a message for {wanted!r}, which is none of the queues"
+                    " that were named: name it with --queue too, or leave out --delayed. It stays"
+                    " there"
                 )
 
 

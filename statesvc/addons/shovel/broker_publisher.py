@@ -87,7 +87,8 @@ class AmqpPublisher:
             await count_messages(self._connection, sorted(queues))
         except ShovelError as error:
             raise ShovelError(
-                f"{error} at {shown(self._url)}: start the old workers first, they declare their queues"
+                f"{error} at {shown(self._url)}: start the old workers first, they declare their"
+                " queues"
             ) from None
 
     async def publish(self, messages: Sequence[Taken]) -> None:

@@ -106,8 +106,8 @@ def _read(envelope: Envelope) -> Task:
     headers = envelope.headers
     if envelope.content_type in _PICKLED:
         raise UnreadableTaskError(
-            "its body is a Python pickle, which runs code when it is opened: let its producer send JSON (task_serializer = 'json'), and "
-            "let the old workers finish what is pickled"
+            "its body is a Python pickle, which runs code when it is opened: let its producer send"
+            " JSON (task_serializer = 'json'), and let the old workers finish what is pickled"
         )
     payload = _decompressed(envelope.payload, headers.get("compression"))
     if isinstance(headers.get("task"), str) and headers.get("id") is not None:

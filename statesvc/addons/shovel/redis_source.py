@@ -409,7 +409,8 @@ class RedisSource:
                 and not any(await self._lengths(priority_lists(queue)))
             ):
                 raise ShovelError(
-                    f"Redis at {self._shown} has no queue {queue!r}; Celery declared {', '.join(sorted(declared))}"
+                    f"Redis at {self._shown} has no queue {queue!r}; Celery declared"
+                    f" {', '.join(sorted(declared))}"
                 )
 
 

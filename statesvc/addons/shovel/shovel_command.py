@@ -20,7 +20,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="source",
         metavar="URL",
-        help="amqp://user:password@host/vhost, redis://host/0, env:NAME for one that the environment holds, or a file of JSON lines",
+        help=(
+            "amqp://user:password@host/vhost, redis://host/0, env:NAME for one that the environment"
+            " holds, or a file of JSON lines"
+        ),
     )
     source.add_argument(
         "--queue",

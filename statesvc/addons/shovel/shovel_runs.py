@@ -114,7 +114,8 @@ async def _dry_run(options: argparse.Namespace) -> int:
         )
         return 0
     write_line(
-        f"{waiting:,} messages wait, {_unacknowledged_words(unacknowledged)}; {classified:,} of them were classified, nothing was taken"
+        f"{waiting:,} messages wait, {_unacknowledged_words(unacknowledged)}; {classified:,} of"
+        " them were classified, nothing was taken"
     )
     if counted:
         write_table(
@@ -126,7 +127,10 @@ async def _dry_run(options: argparse.Namespace) -> int:
 
 def _unacknowledged_words(unacknowledged: Unacknowledged | None) -> str:
     if unacknowledged is None:
-        return "and what workers hold the broker does not say (rabbitmqctl list_queues name messages_unacknowledged)"
+        return (
+            "and what workers hold the broker does not say (rabbitmqctl list_queues name"
+            " messages_unacknowledged)"
+        )
     return f"{unacknowledged.total:,} more are with workers, unacknowledged"
 
 
@@ -175,13 +179,13 @@ def _write(totals: StoredMessages, *, as_json: bool) -> None:
         write_json(asdict(totals))
         return
     write_line(
-        f"{totals.taken:,} taken: {totals.moved:,} into the inbox, {totals.dead_letters:,} to the dead letters, "
-        f"{totals.known:,} were there already"
+        f"{totals.taken:,} taken: {totals.moved:,} into the inbox, {totals.dead_letters:,} to the"
+        f" dead letters, {totals.known:,} were there already"
     )
     if totals.reused_ids:
         write_line(
-            f"{totals.reused_ids:,} of the dead letters have the id of another message and other content: "
-            f"statesvc dead-letters list --cause {Cause.REUSED_TASK_ID.value}"
+            f"{totals.reused_ids:,} of the dead letters have the id of another message and other"
+            f" content: statesvc dead-letters list --cause {Cause.REUSED_TASK_ID.value}"
         )
 
 
@@ -251,15 +255,18 @@ async def _give_back(options: argparse.Namespace, publisher: BrokerPublisher) ->
 def _write_returned(totals: Returned, *, dry_run: bool) -> None:
     would = "would be returned" if dry_run else "returned"
     write_line(
-        f"{totals.returned + totals.again:,} {would}; {totals.processed:,} were processed here and stay"
+        f"{totals.returned + totals.again:,} {would}; {totals.processed:,} were processed here and"
+        " stay"
     )
     if totals.again:
         write_line(
-            f"{totals.again:,} of them had been on their way when an earlier run ended: the broker may have them twice, under one task id"
+            f"{totals.again:,} of them had been on their way when an earlier run ended: the broker"
+            " may have them twice, under one task id"
         )
     if totals.busy:
         write_line(
-            f"{totals.busy:,} are in workers' hands now: hold their carriers (`statesvc rollout hold`) and run this again"
+            f"{totals.busy:,} are in workers' hands now: hold their carriers (`statesvc rollout"
+            " hold`) and run this again"
         )
     if totals.elsewhere:
         write_line(
@@ -321,7 +328,10 @@ def explain_message(taken: Taken, mapping: TaskMapping, *, now: datetime) -> Ite
     yield f"available  {'at once' if eta is None or eta <= now else eta.isoformat()}"
     yield f"known      as the same for {RECEIPT_DAYS} days from then"
     text = found.body.decode("utf-8", "replace")
-    yield f"body       {len(found.body)} bytes from {rule.body}: {text[:_SHOWN]}{' ...' if len(text) > _SHOWN else ''}"
+    yield (
+        f"body       {len(found.body)} bytes from {rule.body}:"
+        f" {text[:_SHOWN]}{' ...' if len(text) > _SHOWN else ''}"
+    )
 
 
 def _fate(found: Unmapped, mapping: TaskMapping) -> str:

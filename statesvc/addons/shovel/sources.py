@@ -37,8 +37,9 @@ def make_source(
     if place.scheme in AMQP_SCHEMES:
         if wants is not None:
             raise ShovelError(
-                'RabbitMQ hands over whatever comes next, so `"leave"` in the mapping is for Redis and files: let the producers route what '
-                "is to be taken into a queue of its own (`task_routes`), and take from that"
+                'RabbitMQ hands over whatever comes next, so `"leave"` in the mapping is for Redis'
+                " and files: let the producers route what is to be taken into a queue of its own"
+                " (`task_routes`), and take from that"
             )
         if not queues and delayed is None:
             raise ShovelError("name the queues to take from: --queue NAME")
@@ -59,7 +60,8 @@ def make_source(
         path = Path(place.path if place.scheme else url)
         return LineSource(path, wants)
     raise ShovelError(
-        f"nothing is taken from {place.scheme!r}: use amqp://, amqps://, redis://, rediss:// or a file"
+        f"nothing is taken from {place.scheme!r}: use amqp://, amqps://, redis://, rediss:// or a"
+        " file"
     )
 
 

@@ -190,7 +190,8 @@ class TaskMapping:
                 else ("does not map", "unmapped")
             )
             raise ShovelError(
-                f"a message in {taken.queue!r} {what}: {found.detail}. It and all that was not acknowledged yet stay there. "
+                f"a message in {taken.queue!r} {what}: {found.detail}. It and all that was not"
+                " acknowledged yet stay there. "
                 f'`{setting} = "dead_letters"` in the mapping puts such messages there'
             )
         return found
@@ -216,7 +217,10 @@ class TaskMapping:
     def _by_rule(self, number: int, rule: MappingRule, task: Task) -> Mapped | str:
         if task.follow_ups and rule.follow_ups == "unmapped":
             named = ", ".join(task.follow_ups)
-            return f'task {task.name!r} has {named}, which would not run; `follow_ups = "drop"` in rule {number} allows it'
+            return (
+                f'task {task.name!r} has {named}, which would not run; `follow_ups = "drop"` in'
+                f" rule {number} allows it"
+            )
         carrier = self._carrier(rule, task)
         if carrier is None:
             return f"rule {number}: {rule.carrier_from} names no carrier"
@@ -224,7 +228,10 @@ class TaskMapping:
         if body is None:
             return f"rule {number}: there is no body at {rule.body}, or not in {rule.encoding}"
         if len(body) > carrier.body_bytes_max:
-            return f"rule {number}: the body has more than the {carrier.body_bytes_max} bytes that {carrier.carrier_id} may send"
+            return (
+                f"rule {number}: the body has more than the {carrier.body_bytes_max} bytes that"
+                f" {carrier.carrier_id} may send"
+            )
         headers = {
             name: _storable(value)
             for name, value in (("celery-task", task.name), ("celery-task-id", task.id))
@@ -274,7 +281,8 @@ def parse_mapping(
         for named in (*([rule.carrier] if rule.carrier else []), *rule.carriers.values()):
             if named not in carriers:
                 raise ShovelError(
-                    f"{name}: rule {number} names no carrier: {named!r}{_meant(named, carriers)}; `statesvc carriers` lists them"
+                    f"{name}: rule {number} names no carrier: {named!r}{_meant(named, carriers)};"
+                    " `statesvc carriers` lists them"
                 )
     return TaskMapping(file, carriers, notify=notify)
 

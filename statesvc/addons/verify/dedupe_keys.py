@@ -110,7 +110,8 @@ def compare_keys(
         yield _fault(
             key,
             "event_id",
-            f"shipment {rows[key][0]} has no such event: the row was inserted, or points at another shipment",
+            f"shipment {rows[key][0]} has no such event: the row was inserted, or points at another"
+            " shipment",
         )
 
 
@@ -168,7 +169,8 @@ def _absent(connection: Connection[Any], ids: EventIds) -> LogFault:
         return _fault(
             key,
             "event_id",
-            f"the row is missing, though the log has the event in shipment {ids.shipment_id}: it was deleted",
+            f"the row is missing, though the log has the event in shipment {ids.shipment_id}: it"
+            " was deleted",
         )
     shipment_id, alias_of = found
     if alias_of is not None:

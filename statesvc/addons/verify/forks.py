@@ -40,8 +40,9 @@ class LogFork:
 
     def __str__(self) -> str:
         return (
-            f"epoch {self.epoch} began at entry {self.index} on {self.recorded_at} ({self.actor}): {self.why}. Given up: what epoch "
-            f"{self.lost_epoch} had from entry {self.size} to {self.lost_size - 1} and later"
+            f"epoch {self.epoch} began at entry {self.index} on {self.recorded_at} ({self.actor}):"
+            f" {self.why}. Given up: what epoch {self.lost_epoch} had from entry {self.size} to"
+            f" {self.lost_size - 1} and later"
         )
 
 
@@ -115,7 +116,8 @@ def _misplaced(forks: Sequence[LogFork]) -> Iterator[LogFault]:
                 "action",
                 row,
                 "size",
-                f"the fork stands at index {fork.index}, and says that the log had {fork.size} entries",
+                f"the fork stands at index {fork.index}, and says that the log had {fork.size}"
+                " entries",
             )
         if fork.epoch <= epoch:
             yield LogFault(
@@ -141,9 +143,15 @@ def given_up(forks: Sequence[LogFork], head: Checkpoint) -> str | None:
     known = {FIRST_EPOCH, *(fork.epoch for fork in forks)}
     later = [fork for fork in forks if fork.epoch > head.epoch]
     if head.epoch not in known and not later:
-        return f"is of epoch {head.epoch}, which this log does not have: it was restored from a backup older than that fork"
+        return (
+            f"is of epoch {head.epoch}, which this log does not have: it was restored from a backup"
+            " older than that fork"
+        )
     common = min((fork.size for fork in later), default=head.size) if head.epoch in known else 0
     if head.size <= common:
         return None
     fork = next(each for each in later if each.size == common or head.epoch not in known)
-    return f"is of epoch {head.epoch} and has {head.size} entries, of which those from {common} on were given up: {fork}"
+    return (
+        f"is of epoch {head.epoch} and has {head.size} entries, of which those from {common} on"
+        f" were given up: {fork}"
+    )

@@ -46,7 +46,10 @@ class Notified(NamedTuple):
     subscription_id: str
 
     def __str__(self) -> str:
-        return f"shipment_id={self.shipment_id} sequence={self.sequence} subscription_id={self.subscription_id}"
+        return (
+            f"shipment_id={self.shipment_id} sequence={self.sequence}"
+            f" subscription_id={self.subscription_id}"
+        )
 
 
 class Words(NamedTuple):
@@ -139,7 +142,8 @@ def compare_notifications(
             yield _fault(
                 "outbox",
                 one,
-                "is missing, though no entry of the log says how the notification ended: it was deleted",
+                "is missing, though no entry of the log says how the notification ended: it was"
+                " deleted",
             )
         elif rest < 0:
             yield _fault(

@@ -56,7 +56,10 @@ class TreeBuilder:
         if tree.root() != asked.root:
             self.wrong_roots += 1
             if self.wrong_roots <= _WRONG_ROOTS_MAX:
-                where = f"one of the entries {self.last_good}..{asked.size - 1} was changed, moved, removed or added since it was signed"
+                where = (
+                    f"one of the entries {self.last_good}..{asked.size - 1} was changed, moved,"
+                    " removed or added since it was signed"
+                )
                 yield LogFault(
                     table,
                     row,

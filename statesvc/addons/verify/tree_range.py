@@ -206,7 +206,10 @@ def _recorded_too_early(rows: Sequence[Any], forks: Sequence[LogFork]) -> Iterat
     ):
         first_index, batch_id, _, recorded_to, _, sealed_at, *_ = rows[place]
         row = f"first_index={first_index} batch_id={batch_id}"
-        why = f"is {recorded_to.isoformat()}, but batches of later times stand before it, sealed by {sealed_at.isoformat()}: back-dated"
+        why = (
+            f"is {recorded_to.isoformat()}, but batches of later times stand before it, sealed by"
+            f" {sealed_at.isoformat()}: back-dated"
+        )
         yield LogFault("sealed_batch", row, "recorded_to", why)
 
 

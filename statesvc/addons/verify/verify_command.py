@@ -39,8 +39,9 @@ _PATH_MAX: Final = 255
 CHANGED: Final = 1
 PROJECTION_DIFFERS: Final = 3
 _EXIT_CODES: Final = (
-    "exit codes: 0 nothing is wrong; 1 the log was changed, a part of it cannot be read, or the evidence does not hold; "
-    "2 wrong use, or no evidence file; 3 the log is as it was written, but live states differ from it: statesvc rebuild shipment"
+    "exit codes: 0 nothing is wrong; 1 the log was changed, a part of it cannot be read, or the"
+    " evidence does not hold; 2 wrong use, or no evidence file; 3 the log is as it was written, but"
+    " live states differ from it: statesvc rebuild shipment"
 )
 
 
@@ -141,7 +142,8 @@ async def _run(options: argparse.Namespace) -> VerificationReport:
         opens = not options.skip_parts and await _may_read_keys(dsn)
         if not (opens or options.skip_parts):
             sys.stderr.write(
-                "Sealed personal parts stay closed: this role may not read their keys. All else is verified.\n"
+                "Sealed personal parts stay closed: this role may not read their keys. All else is"
+                " verified.\n"
             )
         keys, keys_name = _trusted_keys(options, settings)
         order = VerificationRequest(
@@ -219,7 +221,8 @@ def _address(settings: Settings, dsns: Dsns, *, as_auditor: bool) -> str:
     """Return the auditor's address where it is set, or asked for."""
     if as_auditor and dsns.auditor is None:
         raise CommandError(
-            "--as-auditor needs STATESVC_AUDITOR_URL, the address of a role that only reads the log",
+            "--as-auditor needs STATESVC_AUDITOR_URL, the address of a role that only reads"
+            " the log",
             exit_code=2,
         )
     wanted = as_auditor or settings.database.auditor_url is not None
@@ -259,7 +262,10 @@ def _write(report: VerificationReport, *, against: Path | None, stamps_trusted: 
     for remark in report.remarks:
         write_line(f"Look at this: {remark}")
     rate = report.entries / max(report.seconds, 0.001)
-    looked = f"{report.entries:,} entries in {report.batches:,} batches, {report.heads:,} checkpoints, {rate:,.0f} entries a second"
+    looked = (
+        f"{report.entries:,} entries in {report.batches:,} batches, {report.heads:,} checkpoints,"
+        f" {rate:,.0f} entries a second"
+    )
     if report.consistent:
         waiting = f"; {report.waiting:,} batches wait to be sealed" if report.waiting else ""
         compared = (
@@ -271,7 +277,8 @@ def _write(report: VerificationReport, *, against: Path | None, stamps_trusted: 
         else:
             write_line(f"The log is consistent with itself: {looked}{waiting}.")
             write_line(
-                "Whether it is the one that was signed shows only with a key from outside this database: --key KEY."
+                "Whether it is the one that was signed shows only with a key from outside this"
+                " database: --key KEY."
             )
         for what, count in sorted(report.unchecked.items()):
             write_line(f"Not checked: {count:,} {what}.")
@@ -286,7 +293,8 @@ def _write(report: VerificationReport, *, against: Path | None, stamps_trusted: 
             write_line(f"{report.stamps:,} checkpoints bear a time stamp ({checked}).")
         if against is None:
             write_line(
-                "That nothing was cut off shows only against a head that was stored elsewhere: --checkpoint FILE."
+                "That nothing was cut off shows only against a head that was stored elsewhere:"
+                " --checkpoint FILE."
             )
     else:
         _write_changed(report, looked)
@@ -297,7 +305,8 @@ def _write(report: VerificationReport, *, against: Path | None, stamps_trusted: 
             else "The projection differs, too"
         )
         write_line(
-            f"{about}: {report.shipments_drifted:,} shipments, above. `statesvc rebuild shipment` writes them anew from the log."
+            f"{about}: {report.shipments_drifted:,} shipments, above. `statesvc rebuild shipment`"
+            " writes them anew from the log."
         )
 
 
@@ -308,11 +317,13 @@ def _write_changed(report: VerificationReport, looked: str) -> None:
     )
     if tables <= files:
         write_line(
-            f"A PART OF THE LOG CANNOT BE READ: {len(files)} archived files are missing or altered, above; {looked}."
+            f"A PART OF THE LOG CANNOT BE READ: {len(files)} archived files are missing or altered,"
+            f" above; {looked}."
         )
     elif report.unqueued and len(report.faults) == 1:
         write_line(
-            f"NOT ALL OF THE LOG IS SEALED: {report.unqueued:,} batches were never queued, above; what was sealed is unchanged; {looked}."
+            f"NOT ALL OF THE LOG IS SEALED: {report.unqueued:,} batches were never queued, above;"
+            f" what was sealed is unchanged; {looked}."
         )
     else:
         write_line(f"THE LOG WAS CHANGED: {len(report.faults)} places, above; {looked}.")

@@ -182,8 +182,9 @@ class Verification:
             count = self.report.unqueued = len(snapshot.unqueued)
             row = f"batch_id={snapshot.unqueued[0]} to {snapshot.unqueued[-1]}"
             why = (
-                f"{count:,} batches are neither sealed nor queued to be: written while a trigger was disabled (`statesvc doctor`), "
-                "then a running sealer queues them; or inserted, or taken out of the queue, by hand"
+                f"{count:,} batches are neither sealed nor queued to be: written while a trigger"
+                " was disabled (`statesvc doctor`), then a running sealer queues them; or"
+                " inserted, or taken out of the queue, by hand"
             )
             self._found([LogFault("batch", row, "batch_id", why)])
         return snapshot
@@ -219,7 +220,10 @@ class Verification:
             )
             return None
         if head.size > snapshot.size:
-            why = f"has {head.size} entries, the log's own heads reach to {snapshot.size}: the log was cut off, or restored from a backup"
+            why = (
+                f"has {head.size} entries, the log's own heads reach to {snapshot.size}: the log"
+                " was cut off, or restored from a backup"
+            )
             self._found([LogFault(order.note_name, f"size={head.size}", "size", why)])
             return None
         return RetainedHead(

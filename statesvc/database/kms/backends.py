@@ -69,7 +69,8 @@ class CommandKms:
         if process.returncode != 0:
             why = said.decode(errors="replace").strip().partition("\n")[0][:_SAID_MAX]
             raise KmsError(
-                f"the KMS's program {self._program} could not {action} (exit code {process.returncode}): {why or 'it said nothing'}"
+                f"the KMS's program {self._program} could not {action} (exit code"
+                f" {process.returncode}): {why or 'it said nothing'}"
             )
         try:
             result = base64.b64decode(answered.strip(), validate=True)
@@ -77,7 +78,8 @@ class CommandKms:
             result = b""
         if not 0 < len(result) <= _BYTES_MAX:
             raise KmsError(
-                f"the KMS's program {self._program} answered `{action}` with something else than base64"
+                f"the KMS's program {self._program} answered `{action}` with something else than"
+                " base64"
             )
         return result
 
@@ -193,5 +195,6 @@ def kms_at(url: str, credentials: Credentials) -> Kms:
             return VaultKms(url.removeprefix("vault+"), credentials)
         case _:
             raise KmsError(
-                "STATESVC_KMS_URL must be command:/path/to/program or vault+https://host/v1/transit/keys/name"
+                "STATESVC_KMS_URL must be command:/path/to/program or"
+                " vault+https://host/v1/transit/keys/name"
             )

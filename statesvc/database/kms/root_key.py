@@ -29,7 +29,8 @@ async def load_root_key(connection: AsyncConnection[Any], kms: Kms, *, make: boo
         found = await read_wrapped(connection, kms)
     if found is None:
         raise KmsError(
-            f"{kms.name} wraps no key of this database yet: `statesvc up` or `statesvc keys rotate-master` makes it"
+            f"{kms.name} wraps no key of this database yet: `statesvc up` or `statesvc keys"
+            " rotate-master` makes it"
         )
     return await unwrapped(kms, *found)
 

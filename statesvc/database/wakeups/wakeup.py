@@ -44,6 +44,9 @@ def _say_late() -> None:
         _said_at = time.monotonic()
         _log.warning(
             "wakeups_late",
-            why="the NOTIFY queue of the PostgreSQL server is full: what was done took effect, and is noticed within half a minute; "
-            "`statesvc status` names the session that holds the queue",
+            why=(
+                "the NOTIFY queue of the PostgreSQL server is full: what was done took effect, and"
+                " is noticed within half a minute; `statesvc status` names the session that holds"
+                " the queue"
+            ),
         )

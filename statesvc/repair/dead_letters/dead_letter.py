@@ -85,10 +85,18 @@ SENTENCES: Final[Mapping[Obstacle, str]] = {
     Obstacle.BODY_GONE: "its message is stored no longer",
     Obstacle.HELD: "its carrier is on hold: release it first (statesvc rollout release)",
     Obstacle.UNKNOWN_CARRIER: "this release knows no such carrier",
-    Obstacle.NO_MAPPING: "neither the carrier's normalizer nor a mapping knows the code: map it first (statesvc carriers map)",
+    Obstacle.NO_MAPPING: (
+        "neither the carrier's normalizer nor a mapping knows the code: map it first (statesvc"
+        " carriers map)"
+    ),
     Obstacle.STILL_UNKNOWN: "some of its events cannot be read by the mapping, so it stays open",
-    Obstacle.STILL_REJECTED: "members of the message are still rejected; what can be read now was appended",
-    Obstacle.UNREADABLE: "its message cannot be read again: it was erased, is stored no longer, or no normalizer reads it",
+    Obstacle.STILL_REJECTED: (
+        "members of the message are still rejected; what can be read now was appended"
+    ),
+    Obstacle.UNREADABLE: (
+        "its message cannot be read again: it was erased, is stored no longer, or no normalizer"
+        " reads it"
+    ),
     Obstacle.NOTIFICATION_GONE: "the notification is not there any more",
     Obstacle.SUBSCRIPTION_GONE: "the subscription was deleted",
     Obstacle.SUBSCRIPTION_DISABLED: "the subscription is disabled: enable it first",

@@ -33,7 +33,9 @@ class ListedMapping(BaseModel):
     texts: Annotated[
         dict[str, str] | None,
         Field(
-            description="The texts, by what stands for them. Needs the scope `pii`; null without it."
+            description=(
+                "The texts, by what stands for them. Needs the scope `pii`; null without it."
+            )
         ),
     ]
     meaning: Annotated[
@@ -48,7 +50,9 @@ class ListedMapping(BaseModel):
     redundant: Annotated[
         bool,
         Field(
-            description="The table says the same: the mapping can be taken back and nothing changes."
+            description=(
+                "The table says the same: the mapping can be taken back and nothing changes."
+            )
         ),
     ]
     added_at: AwareDatetime

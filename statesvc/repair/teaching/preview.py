@@ -47,13 +47,18 @@ class MappingPreview(BaseModel):
     replaces: Annotated[
         int,
         Field(
-            description="The code's latest revision, 0 for none: send it along, so that nobody else's is replaced."
+            description=(
+                "The code's latest revision, 0 for none: send it along, so that nobody else's is"
+                " replaced."
+            )
         ),
     ]
     in_effect: Annotated[
         CodeMeaning | None,
         Field(
-            description="What a mapping in effect says; null: the carrier's normalizer reads the code."
+            description=(
+                "What a mapping in effect says; null: the carrier's normalizer reads the code."
+            )
         ),
     ]
     events: Annotated[int, Field(description="Events of the log with the code.")]
@@ -62,7 +67,10 @@ class MappingPreview(BaseModel):
     counts_capped: Annotated[
         bool,
         Field(
-            description="The three are lower bounds: older events that are read otherwise were not searched for."
+            description=(
+                "The three are lower bounds: older events that are read otherwise were not searched"
+                " for."
+            )
         ),
     ]
     samples: Annotated[list[CodeSample], Field(description="The newest events, without texts.")]

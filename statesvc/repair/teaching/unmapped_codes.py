@@ -60,7 +60,9 @@ class UnmappedCode(BaseModel):
     proposed: Annotated[
         ProposedMapping | None,
         Field(
-            description="What the texts of its newest events propose, where they agree; a person decides."
+            description=(
+                "What the texts of its newest events propose, where they agree; a person decides."
+            )
         ),
     ] = None
 

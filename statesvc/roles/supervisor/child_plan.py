@@ -321,7 +321,10 @@ async def require_retention(connection: AsyncConnection[Any], settings: Settings
     if is_on("archive"):
         return
     if (archived := await count_archived(connection)).days:
-        bound = f"STATESVC_ARCHIVE_KEEP_MONTHS is {settings.archive.keep_months}, and {archived.days} days of bodies are archived"
+        bound = (
+            f"STATESVC_ARCHIVE_KEEP_MONTHS is {settings.archive.keep_months}, and {archived.days}"
+            " days of bodies are archived"
+        )
     elif settings.archive.log_hot_months is not None:
         bound = f"STATESVC_ARCHIVE_LOG_HOT_MONTHS is {settings.archive.log_hot_months}"
     else:

@@ -277,7 +277,10 @@ def banner(plan: ServicePlan, *, environment: Mapping[str, str], new_key_file: P
         rows.append(
             (
                 "try",
-                f'curl -H "Authorization: Bearer {environment["STATESVC_BOOTSTRAP_KEY"]}" {plan.url}/v1/shipments',
+                (
+                    f'curl -H "Authorization: Bearer {environment["STATESVC_BOOTSTRAP_KEY"]}"'
+                    f" {plan.url}/v1/shipments"
+                ),
             )
         )
     rows.append(("stop", "Ctrl-C"))

@@ -93,7 +93,8 @@ class Rebuild:
         async with self._alone() as connection:
             if await _last_swap(connection) is None:
                 raise RebuildError(
-                    "there is nothing to go back to: no rebuild was swapped in, or its old table was let go"
+                    "there is nothing to go back to: no rebuild was swapped in, or its old table"
+                    " was let go"
                 )
             await catch_up(connection, self.archive)
             await swap(
@@ -272,5 +273,6 @@ async def _patiently(action: Callable[[], Awaitable[T]]) -> T:
         # so as not to meet the same traffic again
         await asyncio.sleep(random.uniform(0.3, 1.0))  # noqa: S311
     raise BusyError(
-        "the tables are too busy: no lock within a minute; a long transaction is in the way (pg_stat_activity shows it)"
+        "the tables are too busy: no lock within a minute; a long transaction is in the way"
+        " (pg_stat_activity shows it)"
     )

@@ -112,7 +112,10 @@ async def test_a_missing_file_stops_archiving_until_it_is_back_or_given_up(
     )
     assert "REFUSED" not in await shell("archive", "run")
     assert "LOST" in await shell("archive", "list")
-    why = "SELECT convert_from(canonical, 'UTF8')::jsonb #>> '{details,why}' FROM statesvc.action WHERE verb = 'archive.lost'"
+    why = (
+        "SELECT convert_from(canonical, 'UTF8')::jsonb #>> '{details,why}' FROM statesvc.action"
+        " WHERE verb = 'archive.lost'"
+    )
     assert await archivist.shop.rows(why) == [("the disk died",)]
     # what turns up after all is read as before
     file.write_bytes(content)

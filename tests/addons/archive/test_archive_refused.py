@@ -108,8 +108,9 @@ async def test_what_the_archive_should_have_is_neither_deleted_nor_forgotten(
     """Bodies that were retained until their archive had them, days whose months are over."""
     archived, _ = await two_days(archivist)
     await archivist.shop.as_owner(
-        "INSERT INTO statesvc.body_retained SELECT m.message_id, m.received_at, m.carrier_id, sha256('x'), '{}', 'x'"
-        f" FROM statesvc.message m WHERE m.received_at < '{archived}'::date + 1"
+        "INSERT INTO statesvc.body_retained SELECT m.message_id, m.received_at, m.carrier_id,"
+        " sha256('x'), '{}', 'x' FROM statesvc.message m WHERE m.received_at <"
+        f" '{archived}'::date + 1"
     )
     retained = await archivist.retained()
     assert retained

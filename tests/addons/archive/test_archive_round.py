@@ -197,13 +197,17 @@ async def test_only_a_verified_archive_of_the_same_bodies_lets_a_partition_go(
     await archivist.days_pass(HOT_DAYS + 1)
     drop = "SELECT statesvc.drop_archived_day(%s, %s)"
     row = (
-        "INSERT INTO statesvc.body_archive (day, begun_at, file_name, sha256, size_bytes, bodies, compressed, unopened, erased, written_at)"
-        " VALUES (%s, statesvc.clock(), 'f', %s, 1, 2, 2, 0, 0, statesvc.clock())"
+        "INSERT INTO statesvc.body_archive (day, begun_at, file_name, sha256, size_bytes, bodies,"
+        " compressed, unopened, erased, written_at) VALUES (%s, statesvc.clock(), 'f', %s, 1, 2, 2,"
+        " 0, 0, statesvc.clock())"
     )
     for statement in (
         None,
         row,
-        "UPDATE statesvc.body_archive SET verified_at = statesvc.clock() WHERE day = %s AND sha256 = %s",
+        (
+            "UPDATE statesvc.body_archive SET verified_at = statesvc.clock() WHERE day = %s AND"
+            " sha256 = %s"
+        ),
     ):
         if statement is not None:
             await shop.connection.execute(statement.encode(), (day, bytes(32)))
@@ -271,7 +275,8 @@ async def test_what_waits_is_kept_claimed_later_and_then_forgotten(archivist: Ar
     assert await archivist.place(settled) is BodyLocation.ARCHIVED
     assert await archivist.place(waiting) is BodyLocation.HOT
     await shop.as_owner(
-        f"UPDATE statesvc.dead_letter SET resolved_at = statesvc.clock(), resolution = 'discarded' WHERE message_id = '{unreadable}'"
+        "UPDATE statesvc.dead_letter SET resolved_at = statesvc.clock(), resolution = 'discarded'"
+        f" WHERE message_id = '{unreadable}'"
     )
     assert (await archivist.run_pass()).pruned == 1
     assert await archivist.retained() == {waiting}
@@ -299,14 +304,16 @@ async def test_an_erased_shipments_body_stays_unreadable_and_one_erased_before_i
         {"number": "A2", "status": "delivered"}, {"number": "A3", "status": "delivered"}
     )
     await shop.as_owner(
-        f"UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = '{shipment('A1')}'"
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE"
+        f" shipment_id = '{shipment('A1')}'"
     )
     day = await archivist.archived()
     row = (await archivist.ledger())[day]
     assert (row.bodies, row.compressed, row.erased) == (3, 2, 1)
     assert await archivist.body(after) is not None
     await shop.as_owner(
-        f"UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = '{shipment('A2')}'"
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE"
+        f" shipment_id = '{shipment('A2')}'"
     )
     for message_id in (before, after, both):
         assert await archivist.body(message_id) is None
@@ -318,7 +325,8 @@ async def test_a_body_that_does_not_open_is_archived_as_it_is(archivist: Archivi
     broken = await shop.say({"number": "A1", "status": "in_transit"})
     good = await shop.say({"number": "A2", "status": "in_transit"})
     await shop.as_owner(
-        f"UPDATE statesvc.body SET sealed = set_byte(sealed, 40, get_byte(sealed, 40) # 1) WHERE message_id = '{broken}'"
+        "UPDATE statesvc.body SET sealed = set_byte(sealed, 40, get_byte(sealed, 40) # 1) WHERE"
+        f" message_id = '{broken}'"
     )
     sealed = await shop.value("SELECT sealed FROM statesvc.body WHERE message_id = %s", broken)
     day = await archivist.archived()

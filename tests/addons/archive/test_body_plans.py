@@ -48,13 +48,15 @@ async def filled(archivist: Archivist) -> Archivist:
         await archivist.shop.work()
         await archivist.days_pass(1)
     await archivist.shop.as_owner(
-        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id)"
-        " SELECT 'message', 'unreadable', 'acme', statesvc.clock(), gen_random_uuid() FROM generate_series(1, 2000)"
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id) SELECT"
+        " 'message', 'unreadable', 'acme', statesvc.clock(), gen_random_uuid() FROM"
+        " generate_series(1, 2000)"
     )
     # a queue that fits into a few pages may well be read whole
     await archivist.shop.as_owner(
-        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
-        " SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock(), 100, 'acme', '' FROM generate_series(1, 20000)"
+        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id,"
+        " sealed_key) SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock(), 100, 'acme', ''"
+        " FROM generate_series(1, 20000)"
     )
     await archivist.shop.as_owner("ANALYZE")
     return archivist
@@ -107,7 +109,8 @@ async def test_the_tables_that_change_all_the_time_leave_room_and_are_vacuumed_e
     archivist: Archivist,
 ) -> None:
     rows = await archivist.shop.rows(
-        "SELECT relname, reloptions FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace AND reloptions IS NOT NULL"
+        "SELECT relname, reloptions FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace AND"
+        " reloptions IS NOT NULL"
     )
     options = {name: dict(option.split("=") for option in given) for name, given in rows}
     room = {"inbox": "70", "receipt": "80", "lane": "50", "stream": "70", "shipment": "70"}
@@ -119,8 +122,8 @@ async def test_the_tables_that_change_all_the_time_leave_room_and_are_vacuumed_e
 
 async def test_ciphertext_is_stored_without_a_try_to_compress_it(archivist: Archivist) -> None:
     rows = await archivist.shop.rows(
-        "SELECT DISTINCT c.relname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
-        " WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relname ~ '^(body|normalized)' AND c.relkind IN ('r', 'p')"
-        " AND a.attname = 'sealed' AND a.attstorage <> 'e'"
+        "SELECT DISTINCT c.relname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE"
+        " c.relnamespace = 'statesvc'::regnamespace AND c.relname ~ '^(body|normalized)' AND"
+        " c.relkind IN ('r', 'p') AND a.attname = 'sealed' AND a.attstorage <> 'e'"
     )
     assert rows == []

@@ -66,7 +66,10 @@ def test_every_broker_has_a_way_that_is_encrypted_and_a_module() -> None:
 @pytest.mark.usefixtures("own_processes")
 def test_no_role_loads_a_client_before_it_is_needed() -> None:
     clients = {"nats", "aio_pika", "aiokafka", "redis"}
-    program = f"import sys, statesvc.roles.api_role, statesvc.roles.notifier_role; print({clients} & set(sys.modules))"
+    program = (
+        f"import sys, statesvc.roles.api_role, statesvc.roles.notifier_role; print({clients} &"
+        " set(sys.modules))"
+    )
     printed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout

@@ -21,7 +21,10 @@ MakeOutgoing = Callable[..., Outgoing]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 GUEST = Login("guest", "guest")
-BODY = '{"type":"shipment.status_changed","data":{"from":null,"to":"delivered","name":"Ærø \\"\\u0000"}}'.encode()
+BODY = (
+    '{"type":"shipment.status_changed","data":{"from":null,"to":"delivered","name":"Ærø'
+    ' \\"\\u0000"}}'.encode()
+)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -70,7 +70,8 @@ async def test_what_is_taught_held_or_paused_is_undone_too_on_a_phone(
         json={"url": "https://shop.invalid/hook"},
     )
     await tab.api.carriers.execute(
-        "INSERT INTO statesvc.notice (kind, target, created_at, details) VALUES ('subscription.failing', 'x', statesvc.clock(), '{}')"
+        "INSERT INTO statesvc.notice (kind, target, created_at, details) VALUES"
+        " ('subscription.failing', 'x', statesvc.clock(), '{}')"
     )
     async with browser.page() as page:
         await page.set_viewport_size(browser.PHONE)

@@ -145,7 +145,10 @@ async def test_another_owners_subscription_is_reached_by_no_id_and_no_deed(porta
     mine, theirs = await portal.subscribe(shop), await portal.subscribe(other)
     tab = await portal.visit(await portal.link(shop))
     token = await tab.form_token(f"{page(mine)}/pause")
-    rows = "SELECT url, sealed_secrets, paused_at FROM statesvc.subscription WHERE subscription_id = %s"
+    rows = (
+        "SELECT url, sealed_secrets, paused_at FROM statesvc.subscription WHERE subscription_id"
+        " = %s"
+    )
     before = await (await portal.api.connection.execute(rows, [theirs])).fetchall()
     for subscription_id in (theirs, theirs.upper(), f"urn:uuid:{theirs}", str(uuid4())):
         assert "there is no subscription" in await html_of(tab, page(subscription_id), 404)

@@ -41,7 +41,8 @@ async def set_only_reading(admin: AsyncConnection[Any], setting: str) -> None:
         sql.SQL("ALTER DATABASE {} {}").format(sql.Identifier(admin.info.dbname), sql.SQL(setting))
     )
     await admin.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'api-test%' AND datname = current_database()"
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE"
+        " 'api-test%' AND datname = current_database()"
     )
 
 

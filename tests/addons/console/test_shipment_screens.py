@@ -207,7 +207,8 @@ async def test_personal_fields_come_with_a_reason_that_is_on_record(
     assert "Left with neighbour" in shown
     rows = await (
         await tab.api.connection.execute(
-            "SELECT convert_from(canonical, 'UTF8')::jsonb -> 'details' ->> 'why' FROM statesvc.action WHERE verb = 'read_personal'"
+            "SELECT convert_from(canonical, 'UTF8')::jsonb -> 'details' ->> 'why' FROM"
+            " statesvc.action WHERE verb = 'read_personal'"
         )
     ).fetchall()
     assert ("dispute 12",) in rows
@@ -277,7 +278,8 @@ async def test_the_raw_message_is_masked_until_someone_says_why(
     assert "{&#34;number&#34;:&#34;A1&#34;" in shown.replace(" ", "")
     assert "<i>" not in shown
     rows = await archivist.shop.rows(
-        "SELECT target, convert_from(canonical, 'UTF8')::jsonb -> 'details' ->> 'why' FROM statesvc.action WHERE verb = 'read_personal'"
+        "SELECT target, convert_from(canonical, 'UTF8')::jsonb -> 'details' ->> 'why' FROM"
+        " statesvc.action WHERE verb = 'read_personal'"
     )
     assert {why for _, why in rows} == {"case 9"}
     assert any(target.startswith("message ") for target, _ in rows)

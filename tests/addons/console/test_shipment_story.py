@@ -103,7 +103,8 @@ def test_a_scan_after_the_end_is_named_by_its_statement() -> None:
     (warned,) = contradicting(shipment("delivered", "contradicted"), lines)
     assert warned.version == 2
     assert warned.sentence.startswith(
-        "8 h after “delivered” the carrier scanned the parcel “In transit” in Oakland, US (statement 2)."
+        "8 h after “delivered” the carrier scanned the parcel “In transit” in Oakland, US"
+        " (statement 2)."
     )
     assert contradicting(shipment("delivered"), lines) == []
 

@@ -47,11 +47,20 @@ async def test_each_state_has_a_list(tab: Tab) -> None:
         path = await _subscribe(tab.api, host)
         subscription_id = path.rpartition("/")[2]
         change = {
-            "dead.invalid": "UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), disabled_why = 'x' WHERE subscription_id = ",
-            "paused.invalid": "UPDATE statesvc.subscription SET paused_at = statesvc.clock() WHERE subscription_id = ",
-            "failing.invalid": "INSERT INTO statesvc.subscription_failing (since, failures, last_at, last_outcome, last_status_code,"
-            " subscription_id) SELECT c, 7, c, 'refused', 503, s.subscription_id FROM statesvc.clock() c, statesvc.subscription s"
-            " WHERE subscription_id = ",
+            "dead.invalid": (
+                "UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), disabled_why ="
+                " 'x' WHERE subscription_id = "
+            ),
+            "paused.invalid": (
+                "UPDATE statesvc.subscription SET paused_at = statesvc.clock() WHERE"
+                " subscription_id = "
+            ),
+            "failing.invalid": (
+                "INSERT INTO statesvc.subscription_failing (since, failures, last_at, last_outcome,"
+                " last_status_code, subscription_id) SELECT c, 7, c, 'refused', 503,"
+                " s.subscription_id FROM statesvc.clock() c, statesvc.subscription s WHERE"
+                " subscription_id = "
+            ),
         }.get(host)
         if change:
             await tab.api.carriers.execute(f"{change}%s", [subscription_id])
@@ -85,8 +94,9 @@ async def test_the_overview_has_one_line_for_all_that_fail_alike_and_leads_to_th
     for number in range(5):
         subscription_id = (await _subscribe(tab.api, f"shop{number}.invalid")).rpartition("/")[2]
         await tab.api.carriers.execute(
-            "INSERT INTO statesvc.subscription_failing (since, failures, last_at, last_outcome, last_status_code, subscription_id)"
-            " SELECT c - make_interval(hours => %s), 7, c, 'refused', 503, %s FROM statesvc.clock() c",
+            "INSERT INTO statesvc.subscription_failing (since, failures, last_at, last_outcome,"
+            " last_status_code, subscription_id) SELECT c - make_interval(hours => %s), 7, c,"
+            " 'refused', 503, %s FROM statesvc.clock() c",
             [number + 1, subscription_id],
         )
     await tab.log_in("ops subscriptions")

@@ -12,8 +12,8 @@ async def _say_hello(
     api: Api, carrier_id: str, *, minutes_ago: int = 5, accepted: int = 7, duplicates: int = 3
 ) -> None:
     await api.carriers.execute(
-        "INSERT INTO statesvc.ack_count SELECT %s, date_trunc('minute', c) - make_interval(mins => %s), 'p', %s, %s, 2,"
-        " c - make_interval(mins => %s) FROM statesvc.clock() c",
+        "INSERT INTO statesvc.ack_count SELECT %s, date_trunc('minute', c) - make_interval(mins =>"
+        " %s), 'p', %s, %s, 2, c - make_interval(mins => %s) FROM statesvc.clock() c",
         [carrier_id, minutes_ago, accepted, duplicates, minutes_ago],
     )
 
@@ -134,9 +134,10 @@ async def test_the_queue_shows_what_waits_and_hides_zeros(tab: Tab) -> None:
 
 async def test_workers_in_trouble_come_first(tab: Tab) -> None:
     await tab.api.carriers.execute(
-        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at)"
-        " SELECT w, 'worker', 'h', 1, v, c - interval '1 day', c - make_interval(secs => s)"
-        " FROM statesvc.clock() c, (VALUES ('w-alive', '2', 3), ('w-old', '1', 4), ('w-gone', '2', 100)) AS t(w, v, s)"
+        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at,"
+        " last_seen_at) SELECT w, 'worker', 'h', 1, v, c - interval '1 day', c - make_interval(secs"
+        " => s) FROM statesvc.clock() c, (VALUES ('w-alive', '2', 3), ('w-old', '1', 4), ('w-gone',"
+        " '2', 100)) AS t(w, v, s)"
     )
     await tab.log_in("ops")
     text = await tab.text("/console/workers")
@@ -146,7 +147,8 @@ async def test_workers_in_trouble_come_first(tab: Tab) -> None:
 
 async def test_a_notice_is_marked_as_seen(tab: Tab) -> None:
     await tab.api.carriers.execute(
-        "INSERT INTO statesvc.notice (kind, target, created_at, details) VALUES ('subscription.failing', 'x', statesvc.clock(), %s)",
+        "INSERT INTO statesvc.notice (kind, target, created_at, details) VALUES"
+        " ('subscription.failing', 'x', statesvc.clock(), %s)",
         [orjson.dumps({"host": "<script>alert(1)</script>"}).decode()],
     )
     await tab.log_in("ops", may_change="on")
@@ -155,7 +157,10 @@ async def test_a_notice_is_marked_as_seen(tab: Tab) -> None:
     assert "&lt;script&gt;alert" in page
     after = await tab.act("/console/notices/1/seen", why="called them")
     assert "Notice 1 is marked as seen." in after
-    query = "SELECT convert_from(canonical, 'UTF8')::jsonb -> 'details' FROM statesvc.action WHERE verb = 'notice.seen'"
+    query = (
+        "SELECT convert_from(canonical, 'UTF8')::jsonb -> 'details' FROM statesvc.action WHERE verb"
+        " = 'notice.seen'"
+    )
     rows = await (await tab.api.connection.execute(query)).fetchall()
     assert rows == [({"why": "called them"},)]
 

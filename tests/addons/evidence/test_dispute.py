@@ -362,7 +362,10 @@ async def test_the_zip_verifies_offline_with_the_verifier_in_it(
     other = "".join(reversed(key))
     assert run(str(zipped), "--key", other) == (
         2,
-        "--key is no public key of a log: it looks like NAME+HASH+KEY, or is a file of such lines.\n",
+        (
+            "--key is no public key of a log: it looks like NAME+HASH+KEY, or is a file of such"
+            " lines.\n"
+        ),
     )
     # the PDF in place of the zip: it has names in it, which no error may print
     (tmp_path / "evidence.pdf").write_bytes(b"%PDF-1.7 \xff MUSTER")
@@ -421,7 +424,8 @@ def test_the_verifier_needs_nothing_but_python() -> None:
 def test_its_ed25519_is_that_of_rfc_8032() -> None:
     key = bytes.fromhex("fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025")
     signature = bytes.fromhex(
-        "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a"
+        "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f76098"
+        "4dc6594a7c15e9716ed28dc027beceea1ec40a"
     )
     assert verify_evidence.is_signed(key, signature, bytes.fromhex("af82"))
     assert not verify_evidence.is_signed(key, signature, b"other")

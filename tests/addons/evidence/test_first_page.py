@@ -37,9 +37,10 @@ async def test_the_head_names_merchant_and_case_and_the_answer_names_number_time
         page = await page_of(log, statement=STATEMENT)
     assert page.merchant == "Example Sports Ltd"
     assert page.case.startswith("Case dp_1NsHZ2 · reason code 13.1 · made ")
-    assert page.verdict == (
-        "UPS reported parcel 1Z0002 as delivered on 1 March 2026 at 09:10 UTC (1 Mar 2026, 03:10 in Springfield, computed from the place),"
-        " signed by J. Doe."
+    assert (
+        page.verdict
+        == "UPS reported parcel 1Z0002 as delivered on 1 March 2026 at 09:10 UTC (1 Mar 2026, 03:10"
+        " in Springfield, computed from the place), signed by J. Doe."
     )
     assert [(name, reached) for name, _, _, reached in page.steps] == [
         ("Label made", False),
@@ -64,8 +65,8 @@ async def test_a_contradiction_is_named_by_time_place_and_statement(database: An
         report = report_of(await bundle_of(log))
     assert report.summary.remarks == [
         (
-            "On 1 Mar 2026, 17:10 UTC, 8 h after the delivery, the carrier also reported “in transit: scanned 550” in Springfield "
-            "(statement 2). No later statement took the delivery back."
+            "On 1 Mar 2026, 17:10 UTC, 8 h after the delivery, the carrier also reported “in transit:"
+            " scanned 550” in Springfield (statement 2). No later statement took the delivery back."
         )
     ]
     assert [(line.number, line.note) for line in report.statements] == [
@@ -92,7 +93,8 @@ async def test_a_delivery_that_was_taken_back_is_said_with_what_it_was_corrected
     assert page.verdict.endswith("It reported no delivery that still stands.")
     (remark,) = page.remarks
     assert remark.startswith(
-        "The carrier reported a delivery for 1 Mar 2026, 09:10 UTC (statement 1) and corrected it to: delivery attempted;"
+        "The carrier reported a delivery for 1 Mar 2026, 09:10 UTC (statement 1) and corrected it"
+        " to: delivery attempted;"
     )
     assert remark.endswith("(statement 2).")
 
@@ -116,7 +118,8 @@ async def test_a_delivery_that_its_carrier_took_back_without_naming_it_is_said_w
     )
     (remark,) = page.remarks
     assert remark.startswith(
-        "The carrier reported a delivery for 1 Mar 2026, 09:10 UTC (statement 2) and took it back; that came on "
+        "The carrier reported a delivery for 1 Mar 2026, 09:10 UTC (statement 2) and took it back;"
+        " that came on "
     )
     assert remark.endswith("(statement 3).")
     assert report.statements[2].note == "takes back statement 2"
@@ -194,14 +197,15 @@ async def test_a_number_used_twice_asks_which_parcel_and_the_page_says_which_it_
         }
         bundle = (await gather(log.connection, Wanted(discriminator="old", **asked))).sealed()
     assert (
-        "`new`: delivered, last heard of on 2026-04-11; `old`: delivered, last heard of on 2026-03-02"
-        in str(refused.value)
+        "`new`: delivered, last heard of on 2026-04-11; `old`: delivered, last heard of on"
+        " 2026-03-02" in str(refused.value)
     )
     assert both(bundle, keys_of(bundle)) == (True, True)
     assert report_of(bundle).summary.notices == [
         (
-            "This number was used twice; this is the parcel of 1 Mar 2026 to 2 Mar 2026, which the carrier calls old. "
-            "Not part of this document: the one that is delivered, last heard of on 11 Apr 2026, 09:00:00 UTC."
+            "This number was used twice; this is the parcel of 1 Mar 2026 to 2 Mar 2026, which the"
+            " carrier calls old. Not part of this document: the one that is delivered, last heard of on"
+            " 11 Apr 2026, 09:00:00 UTC."
         )
     ]
 
@@ -289,5 +293,8 @@ async def test_a_history_that_was_submitted_silently_says_so(database: Any) -> N
         await log.say(scan(NUMBER, 70, Status.DELIVERED), notify=False)
         page = await page_of(log)
     assert page.told == [
-        "No system was notified by this service: its history was imported with notifications switched off."
+        (
+            "No system was notified by this service: its history was imported with notifications"
+            " switched off."
+        )
     ]

@@ -172,7 +172,8 @@ async def test_what_was_sent_is_shown_when_the_tables_of_notifications_are_empti
         await log.seal()
         async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
             await owner.execute(
-                "TRUNCATE statesvc.notification, statesvc.notification_gap, statesvc.open_attempt, statesvc.outbox"
+                "TRUNCATE statesvc.notification, statesvc.notification_gap, statesvc.open_attempt,"
+                " statesvc.outbox"
             )
         shown = await bundle_of(log)
     assert [(row["body"], row["body_state"], row["change"]["to"]) for row in shown["sent"]] == [

@@ -52,8 +52,9 @@ GRANT SELECT, UPDATE ON statesvc.frozen_clock TO PUBLIC;
 CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql VOLATILE RETURN (SELECT at FROM statesvc.frozen_clock);
 """
 _HISTORY = (
-    b"(SELECT e.canonical FROM statesvc.event e WHERE e.shipment_id = %(shipment_id)s ORDER BY e.version)"
-    b" UNION ALL SELECT v.canonical FROM statesvc.observation v WHERE v.shipment_id = %(shipment_id)s"
+    b"(SELECT e.canonical FROM statesvc.event e WHERE e.shipment_id = %(shipment_id)s ORDER BY"
+    b" e.version) UNION ALL SELECT v.canonical FROM statesvc.observation v WHERE v.shipment_id ="
+    b" %(shipment_id)s"
 )
 _ROW = b"SELECT flags, due_at, state FROM statesvc.shipment WHERE shipment_id = %(shipment_id)s"
 NEW_YORK, TOKYO = timezone(timedelta(hours=-5)), timezone(timedelta(hours=9))

@@ -48,8 +48,9 @@ async def drifts(shop: Shop) -> list[Any]:
 
 async def subscribe(shop: Shop, parcels: str = "all") -> None:
     await shop.connection.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets, parcels)"
-        " VALUES (gen_random_uuid(), statesvc.clock(), 't', 't', 'http://127.0.0.1:9/', '{}', %s)",
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
+        " sealed_secrets, parcels) VALUES (gen_random_uuid(), statesvc.clock(), 't', 't',"
+        " 'http://127.0.0.1:9/', '{}', %s)",
         (parcels,),
     )
 
@@ -159,7 +160,8 @@ async def test_of_a_carrier_that_is_held_nothing_is_concluded_though_it_never_pu
 ) -> None:
     await awaits(shop, "A1")
     await shop.connection.execute(
-        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES (%s, true, now(), 't')",
+        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES (%s, true,"
+        " now(), 't')",
         (scope,),
     )
     report = await watch(shop, hours=49)
@@ -203,7 +205,8 @@ async def test_after_a_restore_nothing_is_concluded_before_carriers_had_time_to_
     assert len((await watch(shop, hours=2)).observations) == 1
     await awaits(shop, "AFTER", 1)
     await shop.connection.execute(
-        "INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('it went back', statesvc.clock())"
+        "INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('it went back',"
+        " statesvc.clock())"
     )
     assert (await watch(shop, hours=2)).put_off == 1
     await shop.connection.execute("DELETE FROM statesvc.sealing_refusal")

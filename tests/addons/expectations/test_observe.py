@@ -51,8 +51,9 @@ async def observations(shop: Shop) -> list[dict[str, Any]]:
 
 async def subscribe(shop: Shop) -> None:
     await shop.connection.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets)"
-        " VALUES (gen_random_uuid(), statesvc.clock(), 't', 't', 'http://127.0.0.1:9/', '{}')"
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
+        " sealed_secrets) VALUES (gen_random_uuid(), statesvc.clock(), 't', 't',"
+        " 'http://127.0.0.1:9/', '{}')"
     )
 
 
@@ -145,7 +146,8 @@ async def test_a_pass_is_bounded(shop: Shop, monkeypatch: pytest.MonkeyPatch) ->
 async def test_nothing_is_concluded_of_a_carrier_that_is_held(shop: Shop) -> None:
     await say(shop, "A1", "in_transit")
     await shop.rows(
-        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('acme', true, now(), 't') RETURNING 1"
+        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('acme',"
+        " true, now(), 't') RETURNING 1"
     )
     report = await watch(shop, hours=121)
     assert (report.put_off, report.observations) == (1, [])
@@ -169,8 +171,9 @@ async def test_a_silent_carrier_raises_no_storm(shop: Shop) -> None:
     await say(shop, "A1", "in_transit")
     await shop.database.clock.advance(95 * HOUR)
     await shop.connection.execute(
-        "INSERT INTO statesvc.ack_count (carrier_id, minute, process, accepted, duplicates, refused, last_at)"
-        " SELECT 'acme', date_trunc('minute', statesvc.clock()), 'w', 60, 0, 0, statesvc.clock()"
+        "INSERT INTO statesvc.ack_count (carrier_id, minute, process, accepted, duplicates,"
+        " refused, last_at) SELECT 'acme', date_trunc('minute', statesvc.clock()), 'w', 60, 0, 0,"
+        " statesvc.clock()"
     )
     assert (await watch(shop, hours=26)).put_off == 1
     await shop.connection.execute("UPDATE statesvc.ack_count SET last_at = statesvc.clock()")
@@ -205,7 +208,8 @@ async def test_a_rebuild_notifies_nobody_and_says_the_same(shop: Shop) -> None:
     )
     assert (await task.compare())[1] == []
     await shop.as_owner(
-        'UPDATE statesvc.shipment SET flags = \'{}\', due_at = NULL, state = \'{"format":0,"status":"lost"}\''
+        "UPDATE statesvc.shipment SET flags = '{}', due_at = NULL, state ="
+        ' \'{"format":0,"status":"lost"}\''
     )
     await task.rebuild()
     assert await shop.rows("SELECT * FROM statesvc.shipment ORDER BY shipment_id") == rows

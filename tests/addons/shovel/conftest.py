@@ -88,7 +88,8 @@ class World:
 
     async def dead_letters(self) -> list[tuple[str, str]]:
         return await self.rows(
-            "SELECT cause, detail FROM statesvc.dead_letter WHERE resolved_at IS NULL ORDER BY dead_letter_id"
+            "SELECT cause, detail FROM statesvc.dead_letter WHERE resolved_at IS NULL ORDER BY"
+            " dead_letter_id"
         )
 
 

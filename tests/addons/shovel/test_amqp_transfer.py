@@ -139,7 +139,10 @@ async def test_what_does_not_map_is_a_dead_letter_whole_and_comes_in_once_it_map
         "no rule is for a message with these headers",
         f"no rule is for task '{OTHER}'",
         "rule 1: there is no body at args.0, or not in text",
-        f"task '{TASK}' has callbacks, which would not run; `follow_ups = \"drop\"` in rule 1 allows it",
+        (
+            f"task '{TASK}' has callbacks, which would not run; `follow_ups = \"drop\"` in rule 1"
+            " allows it"
+        ),
         f"task '{TASK}' has expired",
     ]
     assert await world.arrived() == []

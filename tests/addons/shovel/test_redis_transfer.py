@@ -163,10 +163,13 @@ async def test_a_dry_run_counts_and_explains_and_takes_nothing(
 async def test_a_file_of_json_lines_goes_the_same_way_and_names_what_is_wrong(
     world: World, tmp_path: Path
 ) -> None:
-    mapping = '[[rules]]\nheaders = { source = "hub-*" }\ncarrier_from = "headers.source"\ncarriers = { hub-ups = "ups" }\nbody = "body"\n'
+    mapping = (
+        '[[rules]]\nheaders = { source = "hub-*" }\ncarrier_from = "headers.source"\ncarriers = {'
+        ' hub-ups = "ups" }\nbody = "body"\n'
+    )
     both = (
-        mapping
-        + '[[rules]]\ntask = "shop.*"\ncarrier = "fedex"\nbody = "kwargs.raw"\nencoding = "base64"\n'
+        mapping + '[[rules]]\ntask = "shop.*"\ncarrier = "fedex"\nbody = "kwargs.raw"\nencoding ='
+        ' "base64"\n'
     )
     lines = [
         {

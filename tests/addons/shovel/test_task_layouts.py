@@ -176,7 +176,8 @@ def test_a_delayed_message_without_an_eta_is_due_at_the_latest_when_its_levels_h
 def test_rules_are_tried_in_their_order_and_places_are_paths() -> None:
     text = (
         RULE
-        + '[[rules]]\ntask = "t.*"\nheaders = { x = "a*" }\ncarrier_from = "kwargs.from.0"\nbody = "kwargs.event.raw"\n'
+        + '[[rules]]\ntask = "t.*"\nheaders = { x = "a*" }\ncarrier_from = "kwargs.from.0"\nbody ='
+        ' "kwargs.event.raw"\n'
     )
     mapping = parse_mapping(text, name="m", carriers=CARRIERS)
     body = json.dumps([[], {"from": ["fedex"], "event": {"raw": "<x/>"}}, {}]).encode()

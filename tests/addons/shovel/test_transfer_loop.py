@@ -115,7 +115,10 @@ async def test_a_source_that_goes_on_refusing_ends_the_transfer(
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize("client", ["aiormq", "redis"])
 def test_without_the_extra_it_says_what_to_install(client: str) -> None:
-    code = f"import sys; sys.modules[{client!r}] = None; from statesvc.cli import main; sys.exit(main(['shovel', '--pause', '--backup', 'x']))"
+    code = (
+        f"import sys; sys.modules[{client!r}] = None; from statesvc.cli import main;"
+        " sys.exit(main(['shovel', '--pause', '--backup', 'x']))"
+    )
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )

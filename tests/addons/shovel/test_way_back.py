@@ -78,14 +78,20 @@ async def test_what_was_not_processed_returns_and_a_worker_runs_it_at_its_eta(
         produce, rabbitmq.address, 6, native=False, first=100, countdown=60
     )
     await world.shovel(rabbitmq.address, *ALL_QUEUES, "--delayed")
-    query = "SELECT b.headers ->> 'celery-task-id', q.message_id FROM statesvc.inbox q JOIN statesvc.body b USING (message_id)"
+    query = (
+        "SELECT b.headers ->> 'celery-task-id', q.message_id FROM statesvc.inbox q JOIN"
+        " statesvc.body b USING (message_id)"
+    )
     by_task = dict(await world.rows(query))
     processed, busy = list(sent)[:3], list(sent)[3:5]
     await world.rows(
         "DELETE FROM statesvc.inbox WHERE message_id = ANY (%s) RETURNING 1",
         [by_task[one] for one in processed],
     )
-    lease = "UPDATE statesvc.inbox SET token = gen_random_uuid(), worker = 'w' WHERE message_id = ANY (%s) RETURNING 1"
+    lease = (
+        "UPDATE statesvc.inbox SET token = gen_random_uuid(), worker = 'w' WHERE message_id = ANY"
+        " (%s) RETURNING 1"
+    )
     await world.rows(lease, [by_task[one] for one in busy])
     back = ("shovel", "--to", rabbitmq.address, "--backup", str(world.backup))
     dry = await world.shell.json(*back, "--dry-run", exit_code=1)
@@ -131,7 +137,8 @@ async def test_after_a_crash_on_the_way_back_the_next_run_publishes_what_was_und
     await world.shovel(rabbitmq.address, "--queue", "fast", "--queue", "slow")
     # as it is between the transaction that takes out and the broker's confirms
     await world.rows(
-        "SELECT statesvc.bury_locked(q.message_id, 'returning', '') FROM (SELECT message_id FROM statesvc.inbox LIMIT 2) q"
+        "SELECT statesvc.bury_locked(q.message_id, 'returning', '') FROM (SELECT message_id FROM"
+        " statesvc.inbox LIMIT 2) q"
     )
     back = ("shovel", "--to", rabbitmq.address, "--backup", str(world.backup))
     assert "2 of them had been on their way" in await world.shell(*back)

@@ -127,9 +127,8 @@ async def test_a_deleted_event_is_missed(database: Any) -> None:
     async with sealed_story(database) as log:
         await attack(
             database,
-            "DELETE FROM statesvc.event WHERE version = 2 AND carrier_code = 'T/X1' AND shipment_id = ("
-            + OLDEST
-            + ")",
+            "DELETE FROM statesvc.event WHERE version = 2 AND carrier_code = 'T/X1' AND"
+            " shipment_id = (" + OLDEST + ")",
         )
         found = places(verify(database, note=await earlier(log)))
         assert any(
@@ -148,14 +147,16 @@ async def test_a_shipment_s_last_event_is_missed_though_all_around_it_was_mended
     async with sealed_story(database) as log:
         (batch_id,) = (
             await log.rows(
-                f"SELECT batch_id FROM statesvc.event WHERE version = 5 AND shipment_id = ({OLDEST})"
+                "SELECT batch_id FROM statesvc.event WHERE version = 5 AND shipment_id ="
+                f" ({OLDEST})"
             )
         )[0]
         await attack(
             database,
-            "UPDATE statesvc.stream s SET version = 4, head_hash = statesvc.leaf_hash(b.leaf_hashes, e.ordinal),"
-            " recorded_at = e.recorded_at FROM statesvc.event e JOIN statesvc.batch b USING (batch_id) "
-            f"WHERE e.shipment_id = s.shipment_id AND e.version = 4 AND s.shipment_id = ({OLDEST})",
+            "UPDATE statesvc.stream s SET version = 4, head_hash ="
+            " statesvc.leaf_hash(b.leaf_hashes, e.ordinal), recorded_at = e.recorded_at FROM"
+            " statesvc.event e JOIN statesvc.batch b USING (batch_id) WHERE e.shipment_id ="
+            f" s.shipment_id AND e.version = 4 AND s.shipment_id = ({OLDEST})",
             f"DELETE FROM statesvc.event WHERE batch_id = {batch_id}",
             f"DELETE FROM statesvc.transition WHERE batch_id = {batch_id}",
             f"DELETE FROM statesvc.batch WHERE batch_id = {batch_id}",
@@ -166,8 +167,9 @@ async def test_a_shipment_s_last_event_is_missed_though_all_around_it_was_mended
         # and the places closed up
         await attack(
             database,
-            "CREATE TABLE statesvc.moved AS SELECT sum(entries) OVER (ORDER BY first_index) - entries AS first_index, batch_id,"
-            " recorded_from, recorded_to, entries, sealed_at FROM statesvc.sealed_batch",
+            "CREATE TABLE statesvc.moved AS SELECT sum(entries) OVER (ORDER BY first_index) -"
+            " entries AS first_index, batch_id, recorded_from, recorded_to, entries, sealed_at FROM"
+            " statesvc.sealed_batch",
             "DELETE FROM statesvc.sealed_batch",
             "INSERT INTO statesvc.sealed_batch SELECT * FROM statesvc.moved",
         )
@@ -187,7 +189,8 @@ async def rewrite(hand: AsyncConnection[Any], table: str, where: str, **changes:
     assign = f"UPDATE statesvc.{table} SET canonical = %s WHERE batch_id = %s AND ordinal = %s"
     await hand.execute(assign.encode(), (rewritten, batch_id, ordinal))
     await hand.execute(
-        "UPDATE statesvc.batch SET leaf_hashes = overlay(leaf_hashes PLACING %s FROM %s FOR 32) WHERE batch_id = %s",
+        "UPDATE statesvc.batch SET leaf_hashes = overlay(leaf_hashes PLACING %s FROM %s FOR 32)"
+        " WHERE batch_id = %s",
         (leaf_hash, 32 * ordinal + 1, batch_id),
     )
 
@@ -245,7 +248,10 @@ def copied(place: str) -> str:
     ("change", "table", "field"),
     [
         (  # two entries of a batch swapped
-            "UPDATE statesvc.event SET ordinal = 1 - ordinal WHERE batch_id = (SELECT max(batch_id) FROM statesvc.event)",
+            (
+                "UPDATE statesvc.event SET ordinal = 1 - ordinal WHERE batch_id = (SELECT"
+                " max(batch_id) FROM statesvc.event)"
+            ),
             "batch",
             "leaf_hashes, ordinal 0",
         ),
@@ -270,14 +276,18 @@ def copied(place: str) -> str:
             "ordinal",
         ),
         (  # a batch with its entry, beside the queue
-            "WITH a AS (INSERT INTO statesvc.batch SELECT 0, recorded_at, recorded_at, 1, sha256('\\x00'::bytea || canonical), 'x'"
-            " FROM statesvc.action LIMIT 1) " + copied("0, 0"),
+            "WITH a AS (INSERT INTO statesvc.batch SELECT 0, recorded_at, recorded_at, 1,"
+            " sha256('\\x00'::bytea || canonical), 'x' FROM statesvc.action LIMIT 1) "
+            + copied("0, 0"),
             "batch",
             "batch_id",
         ),
         ("DELETE FROM statesvc.batch WHERE batch_id = 3", "sealed_batch", "batch_id"),
         (
-            "INSERT INTO statesvc.unsealed SELECT batch_id, recorded_from FROM statesvc.batch LIMIT 1",
+            (
+                "INSERT INTO statesvc.unsealed SELECT batch_id, recorded_from FROM statesvc.batch"
+                " LIMIT 1"
+            ),
             "unsealed",
             "batch_id",
         ),
@@ -294,7 +304,10 @@ def copied(place: str) -> str:
         ),
         ("DELETE FROM statesvc.stream WHERE number = '1Z0003'", "stream", "shipment_id"),
         (
-            "DELETE FROM statesvc.checkpoint WHERE tree_size = (SELECT min(tree_size) FROM statesvc.checkpoint)",
+            (
+                "DELETE FROM statesvc.checkpoint WHERE tree_size = (SELECT min(tree_size) FROM"
+                " statesvc.checkpoint)"
+            ),
             "sealed_batch",
             "sealed_at",
         ),
@@ -312,17 +325,26 @@ async def test_what_was_moved_added_or_removed_is_named(
 
 CUT = (
     (
-        "CREATE TABLE statesvc.gone AS SELECT batch_id FROM statesvc.sealed_batch, (SELECT min(tree_size) FROM statesvc.checkpoint) c"
-        " WHERE first_index >= min"
+        "CREATE TABLE statesvc.gone AS SELECT batch_id FROM statesvc.sealed_batch, (SELECT"
+        " min(tree_size) FROM statesvc.checkpoint) c WHERE first_index >= min"
     ),
     "DELETE FROM statesvc.event WHERE batch_id IN (SELECT * FROM statesvc.gone)",
     "DELETE FROM statesvc.transition WHERE batch_id IN (SELECT * FROM statesvc.gone)",
     "DELETE FROM statesvc.action WHERE batch_id IN (SELECT * FROM statesvc.gone)",
     "DELETE FROM statesvc.batch WHERE batch_id IN (SELECT * FROM statesvc.gone)",
     "DELETE FROM statesvc.sealed_batch WHERE batch_id IN (SELECT * FROM statesvc.gone)",
-    "DELETE FROM statesvc.event_key k WHERE NOT EXISTS (SELECT FROM statesvc.event e WHERE e.event_id = k.event_id)",
-    "DELETE FROM statesvc.stream s WHERE NOT EXISTS (SELECT FROM statesvc.event e WHERE e.shipment_id = s.shipment_id)",
-    "DELETE FROM statesvc.checkpoint WHERE tree_size > (SELECT min(tree_size) FROM statesvc.checkpoint)",
+    (
+        "DELETE FROM statesvc.event_key k WHERE NOT EXISTS (SELECT FROM statesvc.event e WHERE"
+        " e.event_id = k.event_id)"
+    ),
+    (
+        "DELETE FROM statesvc.stream s WHERE NOT EXISTS (SELECT FROM statesvc.event e WHERE"
+        " e.shipment_id = s.shipment_id)"
+    ),
+    (
+        "DELETE FROM statesvc.checkpoint WHERE tree_size > (SELECT min(tree_size) FROM"
+        " statesvc.checkpoint)"
+    ),
 )
 
 
@@ -364,7 +386,8 @@ async def test_a_key_that_only_the_database_knows_is_not_believed(database: Any)
             hand, "action", "batch_id = (SELECT max(batch_id) FROM statesvc.action)", actor="x"
         )
         await hand.execute(
-            "UPDATE statesvc.action SET actor = 'x' WHERE batch_id = (SELECT max(batch_id) FROM statesvc.action)"
+            "UPDATE statesvc.action SET actor = 'x' WHERE batch_id = (SELECT max(batch_id) FROM"
+            " statesvc.action)"
         )
         await hand.execute(
             "INSERT INTO statesvc.signing_key VALUES (%s, %s, %s, '', now(), NULL)",
@@ -401,8 +424,10 @@ async def test_a_round_that_is_dated_back_whole_is_found_by_its_signature(databa
         first = "(SELECT min(created_at) FROM statesvc.checkpoint)"
         await attack(
             database,
-            f"UPDATE statesvc.sealed_batch SET sealed_at = sealed_at - interval '1 day' WHERE sealed_at = {first}",
-            f"UPDATE statesvc.checkpoint SET created_at = created_at - interval '1 day' WHERE created_at = {first}",
+            "UPDATE statesvc.sealed_batch SET sealed_at = sealed_at - interval '1 day' WHERE"
+            f" sealed_at = {first}",
+            "UPDATE statesvc.checkpoint SET created_at = created_at - interval '1 day' WHERE"
+            f" created_at = {first}",
         )
         (fault,) = verify(database).faults
         assert (fault.table, fault.field) == ("checkpoint", "created_at")
@@ -416,7 +441,10 @@ async def test_a_round_that_is_dated_back_whole_is_found_by_its_signature(databa
         (
             tree,
             "_seal_times",
-            "UPDATE statesvc.sealed_batch SET sealed_at = sealed_at + interval '1 microsecond' WHERE batch_id = 3",
+            (
+                "UPDATE statesvc.sealed_batch SET sealed_at = sealed_at + interval '1 microsecond'"
+                " WHERE batch_id = 3"
+            ),
         ),
         (tree, "_subtrees", "UPDATE statesvc.subtree SET hash = sha256('x')"),
         (run, "stray_subtree", "INSERT INTO statesvc.subtree VALUES (8, 70, sha256('x'))"),

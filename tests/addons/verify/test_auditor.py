@@ -28,7 +28,10 @@ SECRETS = (
     "SELECT FROM statesvc.dead_letter",
 )
 WRITES = (
-    "INSERT INTO statesvc.batch (recorded_from, recorded_to, entries, leaf_hashes, writer) VALUES (now(), now(), 1, sha256('x'), 'w')",
+    (
+        "INSERT INTO statesvc.batch (recorded_from, recorded_to, entries, leaf_hashes, writer)"
+        " VALUES (now(), now(), 1, sha256('x'), 'w')"
+    ),
     "UPDATE statesvc.stream SET version = 9",
     "DELETE FROM statesvc.unsealed",
     "TRUNCATE statesvc.event",

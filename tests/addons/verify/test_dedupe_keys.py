@@ -13,7 +13,10 @@ pytestmark = pytest.mark.slow
 INSERT = "INSERT INTO statesvc.event_key SELECT 'ups', 'd1-x', shipment_id, '', '',"
 FACTS = "UPDATE statesvc.event_key SET facts_digest ="
 NATIVE = "event_id = 'scan-1Z0002'"
-DERIVED = "(carrier_id, event_id) = (SELECT carrier_id, event_id FROM statesvc.event WHERE event_id LIKE 'd1-%' ORDER BY batch_id LIMIT 1)"
+DERIVED = (
+    "(carrier_id, event_id) = (SELECT carrier_id, event_id FROM statesvc.event WHERE event_id LIKE"
+    " 'd1-%' ORDER BY batch_id LIMIT 1)"
+)
 OTHER = "(SELECT shipment_id FROM statesvc.stream WHERE number = '1Z0003')"
 
 
@@ -61,7 +64,10 @@ async def aliased(log: Story) -> None:
             "is not what the row",
         ),
         (
-            "INSERT INTO statesvc.event_key SELECT 'ups', 'a', shipment_id, '', '', 'b' FROM statesvc.stream LIMIT 1",
+            (
+                "INSERT INTO statesvc.event_key SELECT 'ups', 'a', shipment_id, '', '', 'b' FROM"
+                " statesvc.stream LIMIT 1"
+            ),
             "alias_of",
             "no row of b",
         ),
@@ -84,7 +90,8 @@ async def test_two_events_of_one_id_are_found_though_each_has_a_row(database: An
     async with sealed_story(database) as log:
         async with attacker(database) as hand:
             await hand.execute(
-                f"CREATE TABLE statesvc.gone AS SELECT * FROM statesvc.event_key WHERE {NATIVE}".encode()
+                "CREATE TABLE statesvc.gone AS SELECT * FROM statesvc.event_key WHERE"
+                f" {NATIVE}".encode()
             )
             await hand.execute(f"DELETE FROM statesvc.event_key WHERE {NATIVE}".encode())
         await log.say(scan("1Z0002", 50, None, code="A1", native_id="scan-1Z0002"))

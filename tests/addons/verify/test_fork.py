@@ -94,7 +94,8 @@ async def restored(database: Database, publication: Publication) -> AsyncIterato
 
 async def entries(log: Story) -> list[tuple[int, dict[str, Any]]]:
     rows = await log.rows(
-        "SELECT s.first_index + a.ordinal, a.canonical FROM statesvc.action a JOIN statesvc.sealed_batch s USING (batch_id) ORDER BY 1"
+        "SELECT s.first_index + a.ordinal, a.canonical FROM statesvc.action a JOIN"
+        " statesvc.sealed_batch s USING (batch_id) ORDER BY 1"
     )
     return [(index, orjson.loads(canonical)) for index, canonical in rows]
 
@@ -203,7 +204,10 @@ async def test_heads_of_before_the_fork_still_count_and_those_that_were_given_up
             "is not what the forks in the log say",
         ),
         (
-            "UPDATE statesvc.action SET canonical = convert_to(replace(convert_from(canonical, 'UTF8'), ':2,', ':3,'), 'UTF8')",
+            (
+                "UPDATE statesvc.action SET canonical = convert_to(replace(convert_from(canonical,"
+                " 'UTF8'), ':2,', ':3,'), 'UTF8')"
+            ),
             "was changed",
         ),
     ],

@@ -20,8 +20,9 @@ pytestmark = pytest.mark.slow
 
 NUMBER = "1Z0001"
 INSERTED = (
-    "INSERT INTO statesvc.notification SELECT shipment_id, sequence, gen_random_uuid(), created_at, occurred_at, webhook_id, type,"
-    " carrier_id, tracking_number, from_status, to_status FROM statesvc.notification LIMIT 1"
+    "INSERT INTO statesvc.notification SELECT shipment_id, sequence, gen_random_uuid(), created_at,"
+    " occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status FROM"
+    " statesvc.notification LIMIT 1"
 )
 QUEUED = "INSERT INTO statesvc.outbox SELECT subscription_id, shipment_id, sequence, now(), now()"
 
@@ -139,7 +140,8 @@ async def test_a_dead_letter_and_its_replay_are_covered(database: Any) -> None:
         assert places(verify(database)) == []
         await attack(
             database,
-            "INSERT INTO statesvc.outbox SELECT subscription_id, shipment_id, sequence, now(), now() FROM statesvc.attempt",
+            "INSERT INTO statesvc.outbox SELECT subscription_id, shipment_id, sequence, now(),"
+            " now() FROM statesvc.attempt",
         )
         assert [fault.table for fault in verify(database).faults] == ["outbox"], (
             "sent again, and no entry says so"

@@ -18,9 +18,12 @@ async def test_a_log_signed_again_by_a_forged_key_is_never_sound(database: Datab
         key = forger.verifier
         await attack(
             database,
-            f"UPDATE statesvc.signing_key SET key_id = '\\x{key.key_id.hex()}', public_key = '\\x{key.public_key.hex()}'",
+            f"UPDATE statesvc.signing_key SET key_id = '\\x{key.key_id.hex()}', public_key ="
+            f" '\\x{key.public_key.hex()}'",
             *(
-                f"UPDATE statesvc.checkpoint SET note = '{read_checkpoint(note).signed([forger], at=created_at)}' WHERE tree_size = {size}"
+                "UPDATE statesvc.checkpoint SET note ="
+                f" '{read_checkpoint(note).signed([forger], at=created_at)}' WHERE tree_size ="
+                f" {size}"
                 for size, note, created_at in heads
             ),
         )

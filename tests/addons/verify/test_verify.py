@@ -135,7 +135,8 @@ async def test_what_was_erased_is_passed_over_where_an_entry_says_so(database: A
     async with sealed_story(database) as log:
         await attack(
             database,
-            "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now() WHERE number = '1Z0001'",
+            "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now() WHERE number ="
+            " '1Z0001'",
         )
         (fault,) = verify(database).faults
         assert (fault.table, fault.field) == ("stream", "sealed_key")

@@ -13,7 +13,10 @@ from statesvc.addons.verify.event_ids import EventIds
 from tests.world.attack import attack, places, sealed_story, verify
 from tests.world.story import scan, story
 
-LATE = "SELECT * FROM statesvc.unsealed WHERE batch_id = (SELECT min(batch_id) + 1 FROM statesvc.unsealed)"
+LATE = (
+    "SELECT * FROM statesvc.unsealed WHERE batch_id = (SELECT min(batch_id) + 1 FROM"
+    " statesvc.unsealed)"
+)
 
 
 async def test_a_version_whose_batch_was_left_behind_is_named_and_is_no_change(

@@ -48,7 +48,9 @@ async def main() -> None:
         await until_done(
             url,
             working,
-            is_open="SELECT EXISTS (SELECT FROM procrastinate_jobs WHERE status IN ('todo', 'doing'))",
+            is_open=(
+                "SELECT EXISTS (SELECT FROM procrastinate_jobs WHERE status IN ('todo', 'doing'))"
+            ),
             vacuum="VACUUM ANALYZE procrastinate_jobs",
         )
         # its own shutdown waits for timeouts that are no part of the measurement

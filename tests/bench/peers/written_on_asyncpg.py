@@ -42,7 +42,8 @@ class Worker:
             queued = None
             async with connection.transaction():
                 message = await connection.fetchval(
-                    "DELETE FROM inbox WHERE id = (SELECT id FROM inbox ORDER BY id FOR UPDATE SKIP LOCKED LIMIT 1) RETURNING body"
+                    "DELETE FROM inbox WHERE id = (SELECT id FROM inbox ORDER BY id FOR UPDATE SKIP"
+                    " LOCKED LIMIT 1) RETURNING body"
                 )
                 if message is None:
                     return False
@@ -73,7 +74,8 @@ async def apply(connection: Any, body: dict[str, Any]) -> str | None:
     )
     old, version = row or (None, 0)
     await connection.execute(
-        "INSERT INTO history (carrier, number, event_id, status, at, body) VALUES ($1, $2, $3, $4, $5, $6)",
+        "INSERT INTO history (carrier, number, event_id, status, at, body) VALUES ($1, $2, $3, $4,"
+        " $5, $6)",
         *("ups", scan.number, scan.event_id, scan.status, scan.at, json.dumps(body)),
     )
     await connection.execute(
@@ -101,7 +103,8 @@ async def main(role: str, url: str, port: int, hook: str) -> None:
             async def store(body: bytes) -> None:
                 json.loads(body)
                 await pool.execute(
-                    "WITH stored AS (INSERT INTO inbox (body) VALUES ($1) RETURNING 1) SELECT pg_notify('inbox', '') FROM stored",
+                    "WITH stored AS (INSERT INTO inbox (body) VALUES ($1) RETURNING 1) SELECT"
+                    " pg_notify('inbox', '') FROM stored",
                     body.decode(),
                 )
 

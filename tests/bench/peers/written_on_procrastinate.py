@@ -26,7 +26,8 @@ async def apply(pool: AsyncConnectionPool[Any], body: dict[str, Any]) -> str | N
         row = await (await connection.execute(query, ("ups", scan.number))).fetchone()
         old, version = row or (None, 0)
         await connection.execute(
-            "INSERT INTO history (carrier, number, event_id, status, at, body) VALUES (%s, %s, %s, %s, %s, %s)",
+            "INSERT INTO history (carrier, number, event_id, status, at, body) VALUES (%s, %s, %s,"
+            " %s, %s, %s)",
             ("ups", scan.number, scan.event_id, scan.status, scan.at, json.dumps(body)),
         )
         await connection.execute(

@@ -223,7 +223,10 @@ POSTNORD_SWEDISH: Final = _postnord("eventStatus", eventDescription="Under trans
 
 
 _ONTRAC_EVENT: Final = "<Events><Event><Status>RD</Status><Description>{}</Description><EventTime>2015-04-17T07:18:13</EventTime>{}</Event></Events>"
-_ONTRAC_PLACE: Final = "<Facility>SanFrancisco</Facility><City>SOUTH SAN FRANCISCO</City><State>CA</State><Zip>94080</Zip>"
+_ONTRAC_PLACE: Final = (
+    "<Facility>SanFrancisco</Facility><City>SOUTH SAN"
+    " FRANCISCO</City><State>CA</State><Zip>94080</Zip>"
+)
 
 
 def _ontrac(words: str, around: str, number: str) -> str:
@@ -279,8 +282,10 @@ CORREIOS_APP: Final = {
     ],
 }
 CORREIOS_SOAP: Final = (
-    "<buscaEventosResponse><return><objeto><numero>AA000000009BR</numero><evento><tipo>BDE</tipo><status>1</status>"
-    "<data>03/03/2026</data><hora>23:30</hora><descricao>Object delivered</descricao><cidade>RECIFE</cidade><uf>PE</uf></evento>"
+    "<buscaEventosResponse><return><objeto><numero>AA000000009BR</numero><evento><tipo>BDE</tipo>"
+    "<status>1</status>"
+    "<data>03/03/2026</data><hora>23:30</hora><descricao>Object"
+    " delivered</descricao><cidade>RECIFE</cidade><uf>PE</uf></evento>"
     "</objeto></return></buscaEventosResponse>"
 )
 

@@ -56,18 +56,30 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     ),
     "cdek": (
         b'{"type": "PRINT_FORM", "attributes": {"type": "waybill", "url": "-"}}',
-        b'{"requests": [{"state": "INVALID", "errors": [{"code": "v2_entity_not_found", "message": "-"}]}]}',
-        b'{"entity": {"cdek_number": "1", "statuses": [{"code": "DELIVERED", "date_time": "2026-03-01T14:05:00+0300", "deleted": true}]}}',
+        (
+            b'{"requests": [{"state": "INVALID", "errors": [{"code": "v2_entity_not_found",'
+            b' "message": "-"}]}]}'
+        ),
+        (
+            b'{"entity": {"cdek_number": "1", "statuses": [{"code": "DELIVERED", "date_time":'
+            b' "2026-03-01T14:05:00+0300", "deleted": true}]}}'
+        ),
     ),
     "chronopost": (
-        b"<trackSkybillV2Response><return><errorCode>1</errorCode></return></trackSkybillV2Response>",
+        (
+            b"<trackSkybillV2Response><return><errorCode>1</errorCode></return>"
+            b"</trackSkybillV2Response>"
+        ),
         b"<Fault/>",
     ),
     "clickpost": (),
     "correios": (
         b'{"objetos": [{"codObjeto": "1", "mensagem": "SRO-020"}]}',
         b'{"msgs": ["no"], "date": "x"}',
-        b"<buscaEventosResponse><return><objeto><numero>1</numero><erro>no</erro></objeto></return></buscaEventosResponse>",
+        (
+            b"<buscaEventosResponse><return><objeto><numero>1</numero><erro>no</erro></objeto></return>"
+            b"</buscaEventosResponse>"
+        ),
         b"<Fault/>",
     ),
     "correos": (
@@ -82,8 +94,14 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     ),
     "dhl_express": (
         b'{"status": 404, "title": "Not Found", "detail": "-"}',
-        b"<r:ShipmentTrackingErrorResponse xmlns:r='http://www.dhl.com'><Response/></r:ShipmentTrackingErrorResponse>",
-        b"<TrackingResponse><AWBInfo><AWBNumber/><Status><ActionStatus>none found</ActionStatus></Status></AWBInfo></TrackingResponse>",
+        (
+            b"<r:ShipmentTrackingErrorResponse"
+            b" xmlns:r='http://www.dhl.com'><Response/></r:ShipmentTrackingErrorResponse>"
+        ),
+        (
+            b"<TrackingResponse><AWBInfo><AWBNumber/><Status><ActionStatus>none"
+            b" found</ActionStatus></Status></AWBInfo></TrackingResponse>"
+        ),
     ),
     "dhl_parcel_de": (b'<data name="piece-shipment-list" code="100" error="No data found"/>',),
     "dhl_parcel_nl": (
@@ -97,7 +115,10 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     "dhl_unified": (
         b'{"title": "No result found", "status": 404}',
         b'{"shipments": null}',
-        b'{"scope": "subscription.ready", "self": "https://api-eu.dhl.com/tracking/push/v1/subscription/1"}',
+        (
+            b'{"scope": "subscription.ready", "self":'
+            b' "https://api-eu.dhl.com/tracking/push/v1/subscription/1"}'
+        ),
     ),
     "dicom": (
         b'{"message": "Not found"}',
@@ -108,7 +129,10 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     "dtdc": (b'{"statusFlag": false, "errorDetails": [{"name": "x"}]}',),
     "easypost": (
         b'{"object": "Event", "description": "tracker.updated"}',
-        b'{"object": "Event", "description": "batch.created", "result": {"object": "Batch", "status": {"created": 1}}}',
+        (
+            b'{"object": "Event", "description": "batch.created", "result": {"object": "Batch",'
+            b' "status": {"created": 1}}}'
+        ),
         b'{"object": "Tracker", "tracking_code": "EZ7", "status": "error", "tracking_details": []}',
         b'{"error": {"code": "TRACKER.NOT_FOUND"}}',
     ),
@@ -125,7 +149,10 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     "fourpx": (b'{"result": "0", "msg": "failed", "errors": [{"code": "1"}], "data": null}',),
     "geodis": (b'{"ok": false, "codeErreur": "x", "contenu": null}',),
     "ghn": (
-        b'{"OrderCode": "G1", "Status": "picked", "Type": "update_weight", "Time": "2026-01-01T00:00:00Z"}',
+        (
+            b'{"OrderCode": "G1", "Status": "picked", "Type": "update_weight", "Time":'
+            b' "2026-01-01T00:00:00Z"}'
+        ),
     ),
     "ghtk": (),
     "gls": (b'{"parcels": [{"requested": "1", "errorCode": "E"}]}',),
@@ -133,7 +160,10 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     "ics_courier": (b"<Envelope><Body><Fault/></Body></Envelope>",),
     "inpost": (
         b'{"status": 404, "error": "resource_not_found", "message": "-"}',
-        b'{"event": "offers_prepared", "event_ts": "2026-03-01 08:00:00 +0100", "payload": {"shipment_id": 1, "offers": []}}',
+        (
+            b'{"event": "offers_prepared", "event_ts": "2026-03-01 08:00:00 +0100", "payload":'
+            b' {"shipment_id": 1, "offers": []}}'
+        ),
         b'{"parcels": [{"trackingNumber": "1", "events": []}]}',
     ),
     "jtexpress": (b'{"code": "0", "msg": "fail", "data": null}',),
@@ -149,7 +179,10 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"status": "abort", "message": "-", "lastResult": {"nu": "1", "data": []}}',
     ),
     "lalamove": (
-        b'{"eventType": "DRIVER_ASSIGNED", "data": {"order": {"orderId": "1"}, "updatedAt": "2026-01-01T00:00:00Z"}}',
+        (
+            b'{"eventType": "DRIVER_ASSIGNED", "data": {"order": {"orderId": "1"}, "updatedAt":'
+            b' "2026-01-01T00:00:00Z"}}'
+        ),
     ),
     "landmark": (b"<TrackResponse><Errors><Error/></Errors></TrackResponse>", b"<ErrorResponse/>"),
     "laposte": (b'{"returnCode": 400}', b'{"code": "UNAUTHORIZED", "message": "no"}'),
@@ -172,11 +205,20 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     "ontrac": (
         b'{"Message": "no"}',
         b'{"Packages": []}',
-        b"<OnTracTrackingResult><Shipments/><Error>Invalid Tracking Number</Error></OnTracTrackingResult>",
-        b"<OnTracUpdateResponse><Shipments><Shipment><Tracking>D1</Tracking></Shipment></Shipments></OnTracUpdateResponse>",
+        (
+            b"<OnTracTrackingResult><Shipments/><Error>Invalid Tracking"
+            b" Number</Error></OnTracTrackingResult>"
+        ),
+        (
+            b"<OnTracUpdateResponse><Shipments><Shipment><Tracking>D1</Tracking></Shipment></Shipments>"
+            b"</OnTracUpdateResponse>"
+        ),
     ),
     "packeta": (
-        b"<response><status>fault</status><fault>PacketIdFault</fault><string>-</string></response>",
+        (
+            b"<response><status>fault</status><fault>PacketIdFault</fault><string>-</string>"
+            b"</response>"
+        ),
         b"<response><status>ok</status><result/></response>",
         b'{"status": "fault", "fault": "PacketIdFault"}',
     ),
@@ -189,7 +231,10 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"uuid": "x", "parcels": [], "error": "NO_REQUEST_FOUND"}',
     ),
     "pitney_bowes": (
-        b'{"Packages": [{"ErrorMessage": "No tracking data", "PackageTrackingEvents": null, "TrackingNumber": "1"}]}',
+        (
+            b'{"Packages": [{"ErrorMessage": "No tracking data", "PackageTrackingEvents": null,'
+            b' "TrackingNumber": "1"}]}'
+        ),
         b'{"errors": [{"errorCode": "1"}]}',
     ),
     "poste_italiane": (b'{"return": {"outcome": "KO", "code": 1, "result": "-", "shipment": []}}',),
@@ -199,7 +244,10 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"Signature": {"Barcode": "3S"}}',
     ),
     "postnord": (
-        b'{"TrackingInformationResponse": {"compositeFault": {"faults": [{"faultCode": "invalidIdentifier"}]}, "shipments": []}}',
+        (
+            b'{"TrackingInformationResponse": {"compositeFault": {"faults": [{"faultCode":'
+            b' "invalidIdentifier"}]}, "shipments": []}}'
+        ),
         b'{"message": "no"}',
     ),
     "purolator": (b"<Envelope><Body><Fault/></Body></Envelope>",),
@@ -207,7 +255,10 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     "royalmail": (b'{"httpCode": "400", "errors": []}',),
     "seko": (b'{"Message": "no"}', b'[{"ConsignmentNo": "1", "Events": null}]'),
     "sendcloud": (
-        b'{"action": "integration_updated", "timestamp": 1, "integration": {"id": 1, "last_fetch": "2026-03-01T10:00:00Z"}}',
+        (
+            b'{"action": "integration_updated", "timestamp": 1, "integration": {"id": 1,'
+            b' "last_fetch": "2026-03-01T10:00:00Z"}}'
+        ),
         b'{"action": "integration_connected", "timestamp": 1}',
         b'{"error": {"code": 404}}',
     ),
@@ -249,12 +300,18 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     ),
     "tnt": (b"<TrackResponse><Error><Code>9000</Code></Error></TrackResponse>", b"<Error/>"),
     "trackingmore": (
-        b'{"meta": {"code": 200}, "data": {"tracking_number": "1", "created_at": "2026-01-01T00:00:00+00:00"}}',
+        (
+            b'{"meta": {"code": 200}, "data": {"tracking_number": "1", "created_at":'
+            b' "2026-01-01T00:00:00+00:00"}}'
+        ),
         b'{"meta": {"code": 4001, "message": "-"}, "data": []}',
         b'{"tracking_number": "1", "origin_info": null}',
     ),
     "uber_direct": (
-        b'{"kind": "event.courier_update", "created": "2026-01-01T00:00:00Z", "delivery_id": "del_1"}',
+        (
+            b'{"kind": "event.courier_update", "created": "2026-01-01T00:00:00Z", "delivery_id":'
+            b' "del_1"}'
+        ),
         b'{"kind": "error", "code": "not_found", "message": "-"}',
     ),
     "ups": (),
@@ -287,7 +344,10 @@ class Small:
 
 
 RECEIVED = "2026-11-21T12:00:00+00:00"
-USPS_EVENT = b'{"eventType": "Out for Delivery", "eventTimestamp": "2026-03-07T09:10:00", "eventCode": "OF", "eventState": "NY"}'
+USPS_EVENT = (
+    b'{"eventType": "Out for Delivery", "eventTimestamp": "2026-03-07T09:10:00", "eventCode": "OF",'
+    b' "eventState": "NY"}'
+)
 SHIPENGINE_BODY = (
     b'{"tracking_number": "1", "status_code": "%b", "carrier_status_code": "01",'
     b' "events": {"event_date": "2026-03-04T20:00:00Z", "description": "x"}}'
@@ -297,59 +357,67 @@ SMALL: Final = (
     Small(
         "aftership",
         "a dated proof of delivery is no list of scans",
-        b'{"event": "tracking_update", "msg": {"tracking_number": "1", "proof_of_delivery": [{"type": "photo", "created_at": "2026-07-01T10:00:00Z"}],'
-        b' "checkpoints": [{"checkpoint_time": "2026-07-01T10:00:00Z", "tag": "Delivered", "subtag": "Delivered_001"}]}}',
+        b'{"event": "tracking_update", "msg": {"tracking_number": "1", "proof_of_delivery":'
+        b' [{"type": "photo", "created_at": "2026-07-01T10:00:00Z"}], "checkpoints":'
+        b' [{"checkpoint_time": "2026-07-01T10:00:00Z", "tag": "Delivered", "subtag":'
+        b' "Delivered_001"}]}}',
         [("1", "Delivered_001", "delivered", "2026-07-01T10:00:00+00:00")],
         [],
     ),
     Small(
         "canpar",
         "the service as JSON pads its codes",
-        b'{"result": [{"barcode": "D1", "events": [{"code": "DEL ", "local_date_time": "20260105 100000", '
-        b'"address": {"city": "SUDBURY", "province": "ON"}}]}]}',
+        b'{"result": [{"barcode": "D1", "events": [{"code": "DEL ", "local_date_time": "20260105'
+        b' 100000", "address": {"city": "SUDBURY", "province": "ON"}}]}]}',
         [("D1", "DEL", "delivered", "2026-01-05T10:00:00-05:00")],
     ),
     Small(
         "gls",
         "MyGLS prints times of .NET",
-        b'{"ParcelNumber": 55, "ParcelStatusList": [{"StatusCode": "55", "StatusDate": "/Date(1778243400000+0200)/", '
-        b'"StatusDescription": "-"}, {"StatusCode": "5", "StatusDate": "soon"}]}',
+        b'{"ParcelNumber": 55, "ParcelStatusList": [{"StatusCode": "55", "StatusDate":'
+        b' "/Date(1778243400000+0200)/", "StatusDescription": "-"}, {"StatusCode": "5",'
+        b' "StatusDate": "soon"}]}',
         [("55", "55", "available_for_pickup", "2026-05-08T12:30:00+00:00")],
         ["/ParcelStatusList/1"],
     ),
     Small(
         "bring",
         "a push of Event Cast is one event",
-        b'{"status": "DELIVERED_SENDER", "id": "1", "shipment": "7", "package": "37", "created": "2026-03-16T14:58:48+0000"}',
+        b'{"status": "DELIVERED_SENDER", "id": "1", "shipment": "7", "package": "37", "created":'
+        b' "2026-03-16T14:58:48+0000"}',
         [("37", "DELIVERED_SENDER", "returned", "2026-03-16T14:58:48+00:00")],
     ),
     Small(
         "clickpost",
         "updated orders are a list of statuses",
-        b'{"result": [{"waybill": "W1", "clickpost_status_code": 1, "timestamp": "2026-04-15 20:22:43", "status": "001"}]}',
+        b'{"result": [{"waybill": "W1", "clickpost_status_code": 1, "timestamp": "2026-04-15'
+        b' 20:22:43", "status": "001"}]}',
         [("W1", "1", "info_received", "2026-04-15T20:22:43+05:30")],
     ),
     Small(
         "easyship",
         "the webhook as it is documented prints no time",
-        b'{"event_type": "shipment.tracking.status.changed", "tracking_status": {"status": "To be returned", "tracking_number": "5"}}',
+        b'{"event_type": "shipment.tracking.status.changed", "tracking_status": {"status": "To be'
+        b' returned", "tracking_number": "5"}}',
         [("5", "To be returned", "returning", RECEIVED)],
     ),
     Small(
         "purolator",
         "the REST service prints numbers as codes, in local time",
-        b'{"shipment": [{"package": [{"pin": "520", "events": [{"dateTime": "2026-02-04 18:05:00", "code": "9550", '
-        b'"location": {"city": "Toronto", "provinceState": "ON", "countryCode": "CA"}}]}]}]}',
+        b'{"shipment": [{"package": [{"pin": "520", "events": [{"dateTime": "2026-02-04 18:05:00",'
+        b' "code": "9550", "location": {"city": "Toronto", "provinceState": "ON", "countryCode":'
+        b' "CA"}}]}]}]}',
         [("520", "9550", "available_for_pickup", "2026-02-04T18:05:00-05:00")],
     ),
     Small(
         "dtdc",
         "an answer in XML prints words, and the delivery in its header only",
-        b'<DTDCREPLY><CONSIGNMENT><CNHEADER><FIELD NAME="strShipmentNo" VALUE="A1"/><FIELD NAME="strStatus" VALUE="DELIVERED"/>'
-        b'<FIELD NAME="strStatusTransOn" VALUE="10072026"/>'
-        b'<FIELD NAME="strStatusTransTime" VALUE="1210"/></CNHEADER><CNBODY><CNACTION>'
-        b'<FIELD NAME="strAction" VALUE="OUT FOR DELIVERY"/><FIELD NAME="strActionDate" VALUE="10072026"/></CNACTION></CNBODY>'
-        b"</CONSIGNMENT></DTDCREPLY>",
+        b'<DTDCREPLY><CONSIGNMENT><CNHEADER><FIELD NAME="strShipmentNo" VALUE="A1"/><FIELD'
+        b' NAME="strStatus" VALUE="DELIVERED"/><FIELD NAME="strStatusTransOn"'
+        b' VALUE="10072026"/><FIELD NAME="strStatusTransTime"'
+        b' VALUE="1210"/></CNHEADER><CNBODY><CNACTION><FIELD NAME="strAction" VALUE="OUT FOR'
+        b' DELIVERY"/><FIELD NAME="strActionDate"'
+        b' VALUE="10072026"/></CNACTION></CNBODY></CONSIGNMENT></DTDCREPLY>',
         [
             ("A1", None, "out_for_delivery", "2026-07-10T00:00:00+05:30"),
             ("A1", None, "delivered", "2026-07-10T12:10:00+05:30"),
@@ -359,21 +427,25 @@ SMALL: Final = (
         "dpd",
         "InfoServices of Poland print the parcel in each event",
         b"<getEventsForWaybillV1Response><return><eventsList><businessCode>170309</businessCode>"
-        b"<eventTime>2026-03-05T08:31:00.000+01:00</eventTime><waybill>0U</waybill></eventsList></return>"
+        b"<eventTime>2026-03-05T08:31:00.000+01:00</eventTime><waybill>0U</waybill></eventsList>"
+        b"</return>"
         b"</getEventsForWaybillV1Response>",
         [("0U", "170309", "out_for_delivery", "2026-03-05T08:31:00+01:00")],
     ),
     Small(
         "jtexpress",
-        "a number that begins with JTE is Saudi Arabia's, whose platform prints no code and no zone",
-        b'[{"billCode": "JTE1", "details": [{"scanType": "Pickup scan", "scanTime": "2026-06-06 10:10:28", "desc": "-"}]}]',
+        "a number that begins with JTE is Saudi Arabia's, whose platform prints no code and no"
+        " zone",
+        b'[{"billCode": "JTE1", "details": [{"scanType": "Pickup scan", "scanTime": "2026-06-06'
+        b' 10:10:28", "desc": "-"}]}]',
         [("JTE1", None, "picked_up", "2026-06-06T10:10:28+03:00")],
     ),
     Small(
         "sf_express",
         "a code says what happened only with its reason",
-        b'{"Body": {"WaybillRoute": [{"mailno": "SF1", "opCode": "8000", "reasonCode": "6", "acceptTime": "2026-03-03 10:00:00", '
-        b'"id": "1"}, {"mailno": "SF1", "opCode": "8000", "acceptTime": "2026-03-03 11:00:00", "id": "2"}]}}',
+        b'{"Body": {"WaybillRoute": [{"mailno": "SF1", "opCode": "8000", "reasonCode": "6",'
+        b' "acceptTime": "2026-03-03 10:00:00", "id": "1"}, {"mailno": "SF1", "opCode": "8000",'
+        b' "acceptTime": "2026-03-03 11:00:00", "id": "2"}]}}',
         [
             ("SF1", "8000/6", "lost", "2026-03-03T10:00:00+08:00"),
             ("SF1", "8000", "info", "2026-03-03T11:00:00+08:00"),
@@ -389,16 +461,18 @@ SMALL: Final = (
     Small(
         "shiprocket",
         "where Shiprocket has no id the courier's own code counts",
-        b'{"awb": "7D1", "courier_name": "DTDC Surface", "scans": [{"date": "2026-05-19 11:59:16", "status": "SPL", '
-        b'"activity": "Softdata Upload", "sr-status": "NA"}]}',
+        b'{"awb": "7D1", "courier_name": "DTDC Surface", "scans": [{"date": "2026-05-19 11:59:16",'
+        b' "status": "SPL", "activity": "Softdata Upload", "sr-status": "NA"}]}',
         [("7D1", "SPL", "info_received", "2026-05-19T11:59:16+05:30")],
     ),
     Small(
         "17track",
-        "an event without a stage is read by its text, and one whose text is not known is no unknown code",
-        b'{"event": "TRACKING_UPDATED", "data": {"number": "1", "track_info": {"tracking": {"providers": [{"events": ['
-        b'{"time_iso": "2026-03-04T10:00:00Z", "description": "Label created", "stage": null},'
-        b' {"time_iso": "2026-03-04T11:00:00Z", "description": "Origin scan", "stage": null}]}]}}}}',
+        "an event without a stage is read by its text, and one whose text is not known is no"
+        " unknown code",
+        b'{"event": "TRACKING_UPDATED", "data": {"number": "1", "track_info": {"tracking":'
+        b' {"providers": [{"events": [{"time_iso": "2026-03-04T10:00:00Z", "description": "Label'
+        b' created", "stage": null}, {"time_iso": "2026-03-04T11:00:00Z", "description": "Origin'
+        b' scan", "stage": null}]}]}}}}',
         [
             ("1", None, "info_received", "2026-03-04T10:00:00+00:00"),
             ("1", None, "info", "2026-03-04T11:00:00+00:00"),
@@ -413,7 +487,8 @@ SMALL: Final = (
     Small(
         "dhl_unified",
         "a subscription that waits for its activation waits for a human",
-        b'{"scope": "subscription.validate", "secret": "s", "self": "https://api-eu.dhl.com/tracking/push/v1/subscription/1"}',
+        b'{"scope": "subscription.validate", "secret": "s", "self":'
+        b' "https://api-eu.dhl.com/tracking/push/v1/subscription/1"}',
         [],
         ["/scope"],
     ),
@@ -433,7 +508,8 @@ SMALL: Final = (
     Small(
         "delhivery",
         "a status that no scan repeats is a scan of its own",
-        b'{"Shipment": {"AWB": "A", "Status": {"Status": "Delivered"}, "Scans": [{"ScanDetail": {"Scan": "Out for delivery"}}]}}',
+        b'{"Shipment": {"AWB": "A", "Status": {"Status": "Delivered"}, "Scans": [{"ScanDetail":'
+        b' {"Scan": "Out for delivery"}}]}}',
         [
             ("A", "Delivered", "delivered", RECEIVED),
             ("A", "Out for delivery", "out_for_delivery", RECEIVED),
@@ -442,32 +518,36 @@ SMALL: Final = (
     Small(
         "dtdc",
         "a push prints the code as the action",
-        b'{"shipment": {"strShipmentNo": "B2"}, "shipmentStatus":'
-        b' {"strAction": "OUTDLV", "strActionDesc": "Out", "strActionDate": "05022026", "strActionTime": "0900"}}',
+        b'{"shipment": {"strShipmentNo": "B2"}, "shipmentStatus": {"strAction": "OUTDLV",'
+        b' "strActionDesc": "Out", "strActionDate": "05022026", "strActionTime": "0900"}}',
         [("B2", "OUTDLV", "out_for_delivery", "2026-02-05T09:00:00+05:30")],
     ),
     Small(
         "easyship",
         "a change of status prints no time",
-        b'{"event_type": "shipment.tracking.status.changed", "data": {"status": "failed_attempt", "tracking_number": 12}}',
+        b'{"event_type": "shipment.tracking.status.changed", "data": {"status": "failed_attempt",'
+        b' "tracking_number": 12}}',
         [("12", "failed_attempt", "delivery_attempted", RECEIVED)],
     ),
     Small(
         "epcis",
         "a single event needs no document, and a step is one code as a word and as a CURIE",
-        b'{"type": "ObjectEvent", "eventTime": "2026-02-03T10:00:00Z", "epcList": ["a"], "bizStep": "cbv:BizStep-accepting"}',
+        b'{"type": "ObjectEvent", "eventTime": "2026-02-03T10:00:00Z", "epcList": ["a"], "bizStep":'
+        b' "cbv:BizStep-accepting"}',
         [("a", "accepting", "picked_up", "2026-02-03T10:00:00+00:00")],
     ),
     Small(
         "parcelone",
         "the rollup counts only without scans",
-        b'{"success": 1, "results": {"CarrierTrackingID": "LM1", "StatusCode": "DELIVERED", "DeliveryDate": "2026-03-04"}}',
+        b'{"success": 1, "results": {"CarrierTrackingID": "LM1", "StatusCode": "DELIVERED",'
+        b' "DeliveryDate": "2026-03-04"}}',
         [("LM1", "DELIVERED", "delivered", "2026-03-04T00:00:00+01:00")],
     ),
     Small(
         "sendcloud",
         "false means no number, and an unknown status is unmapped",
-        b'{"action": "x", "timestamp": "1772524800", "parcel": {"tracking_number": false, "status": {"id": "77"}}}',
+        b'{"action": "x", "timestamp": "1772524800", "parcel": {"tracking_number": false, "status":'
+        b' {"id": "77"}}}',
         [(None, "77", "unmapped", "2026-03-03T08:00:00+00:00")],
     ),
     Small(
@@ -480,7 +560,8 @@ SMALL: Final = (
     Small(
         "sf_express",
         "a push may be JSON",
-        b'{"Body": {"WaybillRoute": {"id": 7, "mailno": "44", "acceptTime": "2026-03-02 14:36:36", "opCode": "31"}}}',
+        b'{"Body": {"WaybillRoute": {"id": 7, "mailno": "44", "acceptTime": "2026-03-02 14:36:36",'
+        b' "opCode": "31"}}}',
         [("44", "31", "in_transit", "2026-03-02T14:36:36+08:00")],
     ),
     Small(
@@ -498,7 +579,8 @@ SMALL: Final = (
     Small(
         "shippo",
         "the rollup counts only without scans",
-        b'{"tracking_number": "9", "tracking_history": [], "tracking_status": {"object_id": "b", "status": "TRANSIT"}}',
+        b'{"tracking_number": "9", "tracking_history": [], "tracking_status": {"object_id": "b",'
+        b' "status": "TRANSIT"}}',
         [("9", "TRANSIT", "in_transit", RECEIVED)],
     ),
     Small(
@@ -512,7 +594,8 @@ SMALL: Final = (
     Small(
         "usps",
         "the rollup counts only without scans",
-        b'{"trackingNumber": "94", "status": "Out for Delivery", "statusCategory": "Out for Delivery"}',
+        b'{"trackingNumber": "94", "status": "Out for Delivery", "statusCategory": "Out for'
+        b' Delivery"}',
         [("94", "Out for Delivery", "out_for_delivery", RECEIVED)],
     ),
 )

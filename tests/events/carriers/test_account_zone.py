@@ -18,7 +18,10 @@ from tests.events.carriers.carrier_fixtures import RECEIVED_AT, fixture_paths
 
 ZONE = "Asia/Ho_Chi_Minh"
 ASSUMED = (TzSource.ASSUMED_UTC, TzSource.CARRIER_DEFAULT)
-SHIPPO = b'{"tracking_number": "9", "tracking_history": [{"status": "TRANSIT", "status_date": "2026-03-01T10:00:00Z"}]}'
+SHIPPO = (
+    b'{"tracking_number": "9", "tracking_history": [{"status": "TRANSIT", "status_date":'
+    b' "2026-03-01T10:00:00Z"}]}'
+)
 
 
 def readings(carrier: Carrier, body: bytes) -> tuple[Reading, ...]:

@@ -27,7 +27,9 @@ CORPUS: Final = Path(
     os.environ.get("STATESVC_CORPUS") or Path(__file__).parents[4] / "shared" / "corpus"
 )
 WRONG: Final = {
-    "epcis/xml_hash_id_1_with_doctype.xml": "its one event is about three things, so it is read of each",
+    "epcis/xml_hash_id_1_with_doctype.xml": (
+        "its one event is about three things, so it is read of each"
+    ),
     "epcis/xml_hash_id_4.xml": "its one event is about three things, so it is read of each",
 }
 """Payloads whose expectation is wrong, and why."""

@@ -20,9 +20,13 @@ def read(carrier_id: str, body: str) -> Reading:
 def canada_post(date: str, zone: str, site: str, province: str) -> Reading:
     return read(
         "canadapost",
-        f"<tracking-detail><pin>1</pin><significant-events><occurrence><event-identifier>0170</event-identifier><event-date>{date}</event-date>"
-        f"<event-time>10:00:00</event-time><event-time-zone>{zone}</event-time-zone><event-description>Item processed</event-description>"
-        f"<event-site>{site}</event-site><event-province>{province}</event-province></occurrence></significant-events></tracking-detail>",
+        "<tracking-detail><pin>1</pin><significant-events><occurrence>"
+        f"<event-identifier>0170</event-identifier><event-date>{date}</event-date>"
+        f"<event-time>10:00:00</event-time><event-time-zone>{zone}</event-time-zone>"
+        "<event-description>Item"
+        " processed</event-description>"
+        f"<event-site>{site}</event-site><event-province>{province}</event-province></occurrence>"
+        "</significant-events></tracking-detail>",
     )
 
 
@@ -51,10 +55,14 @@ def test_canada_post_prints_names_of_standard_time_all_year(
 
 @pytest.mark.parametrize("place", ["CHICAGO, UNITED STATES", "BRISBANE QLD"])
 def test_australia_post_prints_the_time_of_sydney_wherever_the_scan_was(place: str) -> None:
-    event = f'{{"location": "{place}", "description": "In transit to next facility", "date": "2026-02-02T09:10:00"}}'
+    event = (
+        f'{{"location": "{place}", "description": "In transit to next facility", "date":'
+        ' "2026-02-02T09:10:00"}'
+    )
     reading = read(
         "australiapost",
-        f'{{"tracking_results": [{{"tracking_id": "1", "trackable_items": [{{"article_id": "1", "events": [{event}]}}]}}]}}',
+        '{"tracking_results": [{"tracking_id": "1", "trackable_items": [{"article_id": "1",'
+        f' "events": [{event}]}}]}}]}}',
     )
     assert (reading.time.instant.isoformat(), reading.time.tz_source) == (
         "2026-02-02T09:10:00+11:00",
@@ -74,12 +82,13 @@ def test_ups_prints_a_label_with_a_country_alone_in_the_time_of_its_shipper(
     status: str, code: str, offset: str, flag: str
 ) -> None:
     ends = ",".join(
-        f'{{"type": "{kind}", "address": {{"city": "{city}", "stateProvince": "{state}", "country": "US"}}}}'
+        f'{{"type": "{kind}", "address": {{"city": "{city}", "stateProvince": "{state}", "country":'
+        ' "US"}}'
         for kind, city, state in (("ORIGIN", "SALEM", "OR"), ("DESTINATION", "BOSTON", "MA"))
     )
     activity = (
-        f'{{"location": {{"address": {{"countryCode": "US"}}}}, "status": {{"type": "{status}", "description": "x", "code": "{code}"}},'
-        ' "date": "20240131", "time": "173405"}'
+        f'{{"location": {{"address": {{"countryCode": "US"}}}}, "status": {{"type": "{status}",'
+        f' "description": "x", "code": "{code}"}}, "date": "20240131", "time": "173405"}}'
     )
     package = f'{{"trackingNumber": "1Z1", "packageAddress": [{ends}], "activity": [{activity}]}}'
     reading = read("ups", f'{{"trackResponse": {{"shipment": [{{"package": [{package}]}}]}}}}')
@@ -93,7 +102,10 @@ def test_usps_prints_a_notice_of_the_shipper_without_a_place_in_the_time_of_its_
     event = (
         '{"eventType": "Pre-Shipment, USPS Awaiting Item", "eventTimestamp": "2026-02-23T00:00:00"}'
     )
-    ends = '"originCity": "NEW BERLIN", "originState": "WI", "originZIP": "53151", "destinationState": "CA"'
+    ends = (
+        '"originCity": "NEW BERLIN", "originState": "WI", "originZIP": "53151", "destinationState":'
+        ' "CA"'
+    )
     reading = read(
         "usps",
         f'{{"trackingNumber": "9400100000000000000000", {ends}, "trackingEvents": [{event}]}}',

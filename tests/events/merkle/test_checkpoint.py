@@ -25,7 +25,10 @@ HEAD = Checkpoint("log.example/a", 4711, ROOT)
 
 # of the documentation of golang.org/x/mod/sumdb/note
 GO_KEY = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"
-GO_TEXT = b"If you think cryptography is the answer to your problem,\nthen you don't know what your problem is.\n"
+GO_TEXT = (
+    b"If you think cryptography is the answer to your problem,\nthen you don't know what your"
+    b" problem is.\n"
+)
 GO_SIGNATURE = (
     "x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM="
 )

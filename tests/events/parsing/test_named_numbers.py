@@ -97,17 +97,26 @@ def test_a_number_that_is_the_only_one(body: bytes, *, only: bool) -> None:
         ),
         (
             "ups",
-            b'{"trackResponse":{"shipment":[{"inquiryNumber":"1ZA","warnings":[{"code":"TW0001"}]}]}}',
+            (
+                b'{"trackResponse":{"shipment":[{"inquiryNumber":"1ZA",'
+                b'"warnings":[{"code":"TW0001"}]}]}}'
+            ),
             ["1ZA"],
         ),
         (
             "ups",
-            b"<TrackResponse><Shipment><Package><TrackingNumber>1Z B</TrackingNumber></Package></Shipment></TrackResponse>",
+            (
+                b"<TrackResponse><Shipment><Package><TrackingNumber>1Z"
+                b" B</TrackingNumber></Package></Shipment></TrackResponse>"
+            ),
             ["1ZB"],
         ),
         (
             "easypost",
-            b'{"object":"Event","description":"tracker.created","result":{"object":"Tracker","tracking_code":"EZ1"}}',
+            (
+                b'{"object":"Event","description":"tracker.created","result":{"object":"Tracker",'
+                b'"tracking_code":"EZ1"}}'
+            ),
             ["EZ1"],
         ),
         (
@@ -120,7 +129,10 @@ def test_a_number_that_is_the_only_one(body: bytes, *, only: bool) -> None:
         ("usps", b'<TrackResponse><TrackInfo ID="94"><Error/></TrackInfo></TrackResponse>', ["94"]),
         (
             "canonical",
-            b'{"tracking_number":"1"}\n{"tracking_number":null}\nnothing\n{"tracking_number":"2","status":"?"}',
+            (
+                b'{"tracking_number":"1"}\n{"tracking_number":null}\nnothing\n{"tracking_number":"2",'
+                b'"status":"?"}'
+            ),
             ["1", "2"],
         ),
         (

@@ -24,7 +24,10 @@ def test_the_first_are_told_and_the_rest_counted() -> None:
 
 def test_a_message_of_bad_members_says_little() -> None:
     members = ",".join("1" * 100_000)
-    body = f'{{"object": "Tracker", "tracking_code": "A1", "status": "unknown", "tracking_details": [{members}]}}'.encode()
+    body = (
+        '{"object": "Tracker", "tracking_code": "A1", "status": "unknown", "tracking_details":'
+        f" [{members}]}}".encode()
+    )
     said = read(CARRIER, body)
     assert (len(said.rejections), said.rejections[-1].why) == (
         LISTED_MAX + 1,

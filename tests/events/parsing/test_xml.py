@@ -21,7 +21,10 @@ LAUGHS = b'<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&
         (b"<!DOCTYPE a><a>&b;</a>", Cause.UNREADABLE),
         (b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>', Cause.REFUSED_XML),
         (
-            b'<a xmlns:xi="http://www.w3.org/2001/XInclude"><xi:include href="/etc/passwd" parse="text"/></a>',
+            (
+                b'<a xmlns:xi="http://www.w3.org/2001/XInclude"><xi:include href="/etc/passwd"'
+                b' parse="text"/></a>'
+            ),
             Cause.REFUSED_XML,
         ),
         (b"<a>&b;</a>", Cause.UNREADABLE),

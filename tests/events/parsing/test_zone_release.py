@@ -30,8 +30,8 @@ def test_the_zones_of_the_machine_are_not_read(tmp_path: Path) -> None:
         + b"UTC\0"
     )
     read = (
-        "import events, zoneinfo, datetime;"
-        " print(datetime.datetime(2026, 12, 1, tzinfo=zoneinfo.ZoneInfo('America/Vancouver')).utcoffset())"
+        "import events, zoneinfo, datetime; print(datetime.datetime(2026, 12, 1,"
+        " tzinfo=zoneinfo.ZoneInfo('America/Vancouver')).utcoffset())"
     )
     printed = subprocess.run(
         [sys.executable, "-c", read],

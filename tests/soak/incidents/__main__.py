@@ -31,7 +31,8 @@ def main() -> int:
             sys.stdout.write(f"{incident.name}: FAILED: {error!r}\n")
             continue
         sys.stdout.write(
-            f"{row(incident, course)}\n  {course.alert.annotations['summary']}; also {', '.join(course.also) or 'nothing'}\n"
+            f"{row(incident, course)}\n  {course.alert.annotations['summary']}; also"
+            f" {', '.join(course.also) or 'nothing'}\n"
         )
         sys.stdout.flush()
         if options.write:

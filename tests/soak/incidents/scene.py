@@ -178,7 +178,8 @@ class Scene:
     async def pid_of(self, role: str) -> int:
         """Return the id of the process that has this role."""
         rows = await self.execute(
-            f"SELECT worker_id FROM statesvc.worker WHERE role = '{role}' ORDER BY last_seen_at DESC LIMIT 1"
+            f"SELECT worker_id FROM statesvc.worker WHERE role = '{role}' ORDER BY last_seen_at"
+            " DESC LIMIT 1"
         )
         found = re.search(rf"-{role}-(\d+)", str(rows[0][0]))
         assert found is not None, rows

@@ -9,7 +9,10 @@ from tests.soak.incidents.ten import TEN
 PAGE: Final = DOCS / "soak.md"
 BEGIN: Final = "<!-- incidents: python -m tests.soak.incidents --write -->\n"
 END: Final = "<!-- incidents end -->\n"
-HEAD: Final = "| incident | alert | fired after | in full | page: repair | in | silent after |\n|---|---|---:|---:|---|---:|---:|\n"
+HEAD: Final = (
+    "| incident | alert | fired after | in full | page: repair | in | silent after"
+    " |\n|---|---|---:|---:|---|---:|---:|\n"
+)
 
 
 def row(incident: Incident, course: Course) -> str:

@@ -93,7 +93,8 @@ async def _erase_archived(
     (key, carrier, number), (other, *_) = people[:2]
     bodies, control = (
         record.rows(
-            "SELECT DISTINCT message, body.body FROM ack JOIN body ON body.id = ack.body WHERE parcel = ?",
+            "SELECT DISTINCT message, body.body FROM ack JOIN body ON body.id = ack.body WHERE"
+            " parcel = ?",
             each,
         )
         for each in (key, other)

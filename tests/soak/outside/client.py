@@ -109,7 +109,8 @@ class CommandLine:
             return -9, ""
         if process.returncode != 0:
             self.complaints.append(
-                f"{' '.join(arguments)} -> {process.returncode}: {(errors + output)[-1500:].decode(errors='replace')}"
+                f"{' '.join(arguments)} -> {process.returncode}:"
+                f" {(errors + output)[-1500:].decode(errors='replace')}"
             )
         return process.returncode or 0, output.decode()
 
@@ -129,6 +130,7 @@ class CommandLine:
                 return output
             if time.monotonic() > until:
                 raise TimeoutError(
-                    f"{' '.join(arguments)} is not done after {PATIENCE_SECONDS:.0f} s: {self.complaints[-1:]}"
+                    f"{' '.join(arguments)} is not done after {PATIENCE_SECONDS:.0f} s:"
+                    f" {self.complaints[-1:]}"
                 )
             await asyncio.sleep(_PAUSE_SECONDS)

@@ -146,16 +146,22 @@ def ups_xml(number: str, seen: Sequence[Printed], _place: int) -> bytes:
         kind, code = UPS[scan.step].printed
         local = scan.at.astimezone(ARIZONA)
         activities.append(
-            f"<Activity><ActivityLocation><Address><City>{scan.town.upper()}</City><StateProvinceCode>AZ</StateProvinceCode>"
-            f"<PostalCode>85004</PostalCode><CountryCode>US</CountryCode></Address>"
-            f"<SignedForByName>{scan.person if scan.step == 'delivered' else ''}</SignedForByName></ActivityLocation>"
-            f"<Status><StatusType><Code>{kind}</Code><Description>{scan.step.upper()} FOR {scan.person}</Description></StatusType>"
+            f"<Activity><ActivityLocation><Address><City>{scan.town.upper()}</City>"
+            "<StateProvinceCode>AZ</StateProvinceCode>"
+            "<PostalCode>85004</PostalCode><CountryCode>US</CountryCode></Address>"
+            f"<SignedForByName>{scan.person if scan.step == 'delivered' else ''}</SignedForByName>"
+            "</ActivityLocation>"
+            f"<Status><StatusType><Code>{kind}</Code><Description>{scan.step.upper()} FOR"
+            f" {scan.person}</Description></StatusType>"
             f"<StatusCode><Code>{code}</Code></StatusCode></Status>"
             f"<Date>{local:%Y%m%d}</Date><Time>{local:%H%M%S}</Time></Activity>"
         )
     return (
-        '<?xml version="1.0"?><TrackResponse><Response><ResponseStatusCode>1</ResponseStatusCode></Response><Shipment><Package>'
-        f"<TrackingNumber>{number}</TrackingNumber>{''.join(activities)}</Package></Shipment></TrackResponse>"
+        "<?xml"
+        ' version="1.0"?><TrackResponse><Response><ResponseStatusCode>1</ResponseStatusCode>'
+        "</Response><Shipment><Package>"
+        f"<TrackingNumber>{number}</TrackingNumber>{''.join(activities)}</Package></Shipment>"
+        "</TrackResponse>"
     ).encode()
 
 
@@ -231,9 +237,12 @@ def usps_barcode(number: str, seen: Sequence[Printed], place: int) -> bytes:
 def _usps_scan(scan: Printed) -> str:
     local = scan.at.astimezone(ARIZONA)
     return (
-        f"<EventTime>{local:%-I:%M} {local:%p}</EventTime><EventDate>{local:%B %-d, %Y}</EventDate><Event>{scan.step} {scan.person}</Event>"
-        f"<EventCity>{scan.town.upper()}</EventCity><EventState>AZ</EventState><EventZIPCode>85201</EventZIPCode><EventCountry/>"
-        f"<Name>{scan.person if scan.step == 'delivered' else ''}</Name><EventCode>{USPS[scan.step].printed[0]}</EventCode>"
+        f"<EventTime>{local:%-I:%M} {local:%p}</EventTime><EventDate>{local:%B %-d, %Y}</EventDate>"
+        f"<Event>{scan.step} {scan.person}</Event>"
+        f"<EventCity>{scan.town.upper()}</EventCity><EventState>AZ</EventState>"
+        "<EventZIPCode>85201</EventZIPCode><EventCountry/>"
+        f"<Name>{scan.person if scan.step == 'delivered' else ''}</Name>"
+        f"<EventCode>{USPS[scan.step].printed[0]}</EventCode>"
     ).replace(" AM<", " am<").replace(" PM<", " pm<")  # fmt: skip
 
 
@@ -243,13 +252,17 @@ def dhl_express(number: str, seen: Sequence[Printed], _place: int) -> bytes:
     for scan in seen:
         local = scan.at.astimezone(DUBAI)
         events.append(
-            f"<ShipmentEvent><Date>{local:%Y-%m-%d}</Date><Time>{local:%H:%M:%S}</Time><ServiceEvent>"
-            f"<EventCode>{DHL_EXPRESS[scan.step].printed[0]}</EventCode><Description>{scan.step} {scan.person}</Description></ServiceEvent>"
-            f"<Signatory>{scan.person if scan.step == 'delivered' else ''}</Signatory>"
-            f"<ServiceArea><ServiceAreaCode>DXB</ServiceAreaCode><Description>{scan.town} - AE</Description></ServiceArea></ShipmentEvent>"
+            f"<ShipmentEvent><Date>{local:%Y-%m-%d}</Date><Time>{local:%H:%M:%S}</Time>"
+            f"<ServiceEvent><EventCode>{DHL_EXPRESS[scan.step].printed[0]}</EventCode>"
+            f"<Description>{scan.step}"
+            f" {scan.person}</Description></ServiceEvent>"
+            f"<Signatory>{scan.person if scan.step == 'delivered' else ''}</Signatory><ServiceArea>"
+            f"<ServiceAreaCode>DXB</ServiceAreaCode><Description>{scan.town}"
+            " - AE</Description></ServiceArea></ShipmentEvent>"
         )
     return (
-        '<?xml version="1.0" encoding="UTF-8"?><req:TrackingResponse xmlns:req="http://www.dhl.com"><AWBInfo>'
+        '<?xml version="1.0" encoding="UTF-8"?><req:TrackingResponse'
+        ' xmlns:req="http://www.dhl.com"><AWBInfo>'
         f"<AWBNumber>{number}</AWBNumber><Status><ActionStatus>success</ActionStatus></Status>"
         f"<ShipmentInfo>{''.join(events)}</ShipmentInfo></AWBInfo></req:TrackingResponse>"
     ).encode()

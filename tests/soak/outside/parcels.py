@@ -55,7 +55,8 @@ HOSTILE: Final[tuple[tuple[str, str | None, Callable[[str], bytes]], ...]] = (
         "ups",
         "refused_xml",
         lambda n: (
-            f'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "{n}">]><TrackResponse>&b;</TrackResponse>'.encode()
+            '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b'
+            f' "{n}">]><TrackResponse>&b;</TrackResponse>'.encode()
         ),
     ),
     ("fedex", "too_complex", lambda n: b"[" * 5000 + n.encode() + b"]" * 5000),

@@ -53,8 +53,8 @@ class Reckoning:
 
     async def _messages(self) -> None:
         rows = self.record.rows(
-            "SELECT body.id, parcel, message, cause, empty, named, body.carrier, body.body FROM body JOIN ack ON ack.body = body.id"
-            " WHERE message <> '' GROUP BY body.id, message"
+            "SELECT body.id, parcel, message, cause, empty, named, body.carrier, body.body FROM"
+            " body JOIN ack ON ack.body = body.id WHERE message <> '' GROUP BY body.id, message"
         )
         of_body = Counter(row[0] for row in rows)
         self.broken["bodies acknowledged as several messages"] += [

@@ -48,7 +48,8 @@ class Record:
 
     def send(self, parcel: int, push: Push) -> int:
         return self._add(
-            "INSERT INTO body (parcel, carrier, body, cause, empty, direct, named) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO body (parcel, carrier, body, cause, empty, direct, named) VALUES (?, ?, ?,"
+            " ?, ?, ?, ?)",
             *(parcel, push.carrier_id, push.body, push.cause, push.empty, push.direct, push.named),
         )
 

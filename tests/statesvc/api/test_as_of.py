@@ -133,8 +133,8 @@ async def test_a_variant_that_looks_at_what_was_recorded_by_then_fails(
         # the planted variant
         by_recorded = past._SQL["sealed_events_of_number"].replace(  # noqa: SLF001
             "s.first_index + x.ordinal < %(size)s",
-            f"(SELECT b.recorded_from FROM statesvc.batch b WHERE b.batch_id = x.batch_id) <= '{recorded.isoformat()}'"
-            " AND %(size)s::bigint IS NOT NULL",
+            "(SELECT b.recorded_from FROM statesvc.batch b WHERE b.batch_id = x.batch_id) <="
+            f" '{recorded.isoformat()}' AND %(size)s::bigint IS NOT NULL",
         )
         # as above
         monkeypatch.setattr(past, "_SQL", {**past._SQL, "sealed_events_of_number": by_recorded})  # noqa: SLF001

@@ -123,7 +123,8 @@ async def test_the_audit_says_the_same_when_the_tables_of_notifications_are_empt
     assert len(before) == 1
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute(
-            "TRUNCATE statesvc.notification, statesvc.notification_gap, statesvc.open_attempt, statesvc.outbox"
+            "TRUNCATE statesvc.notification, statesvc.notification_gap, statesvc.open_attempt,"
+            " statesvc.outbox"
         )
     assert (await audit(api, "5"))["notifications"] == before
 
@@ -169,7 +170,8 @@ async def test_a_personal_part_that_does_not_open_is_never_shown_as_absent(
         scan("9", Status.DELIVERED, signed_by="B. Person"),
     )
     await api.carriers.execute(
-        "UPDATE statesvc.stream s SET sealed_key = o.sealed_key FROM statesvc.stream o WHERE s.number = '8' AND o.number = '9'"
+        "UPDATE statesvc.stream s SET sealed_key = o.sealed_key FROM statesvc.stream o WHERE"
+        " s.number = '8' AND o.number = '9'"
     )
     reply = await api.get(
         "/v1/shipments/ups/8/audit", scopes="audit pii", params={"include": "personal"}

@@ -46,10 +46,10 @@ async def bury_messages(
 async def settle_messages(api: Any) -> None:
     """Settle the messages that carriers pushed, whose bodies are stored no longer."""
     await api.carriers.execute(
-        "INSERT INTO statesvc.message"
-        " (message_id, received_at, settled_at, attempts, events, carrier_id, outcome, normalizer, worker, shipments)"
-        " SELECT message_id, received_at, recorded_at, 1, 1, 'ups', 'applied', 'ups@1', 'worker-1', ARRAY[shipment_id]"
-        " FROM statesvc.event WHERE kind = 'unmapped'"
+        "INSERT INTO statesvc.message (message_id, received_at, settled_at, attempts, events,"
+        " carrier_id, outcome, normalizer, worker, shipments) SELECT message_id, received_at,"
+        " recorded_at, 1, 1, 'ups', 'applied', 'ups@1', 'worker-1', ARRAY[shipment_id] FROM"
+        " statesvc.event WHERE kind = 'unmapped'"
     )
 
 
@@ -129,7 +129,10 @@ async def test_one_message_is_put_back_recorded_and_its_workers_woken(api: Any) 
             "body_gone",
         ),
         (
-            "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('*', true, statesvc.clock(), 'me')",
+            (
+                "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES"
+                " ('*', true, statesvc.clock(), 'me')"
+            ),
             "held",
         ),
     ],
@@ -161,9 +164,10 @@ async def test_a_letter_shows_its_attempts_and_its_related(api: Any) -> None:
     )
     (second,) = await open_dead_letters(api)
     await api.carriers.execute(
-        "INSERT INTO statesvc.message_attempt (message_id, started_at, ended_at, attempt, carrier_id, outcome, worker, error, normalizer)"
-        " SELECT message_id, statesvc.clock(), statesvc.clock(), 1, 'ups', 'lease_ended', 'worker-9', 'worker_died', 'ups@1'"
-        " FROM statesvc.dead_letter WHERE dead_letter_id = %s",
+        "INSERT INTO statesvc.message_attempt (message_id, started_at, ended_at, attempt,"
+        " carrier_id, outcome, worker, error, normalizer) SELECT message_id, statesvc.clock(),"
+        " statesvc.clock(), 1, 'ups', 'lease_ended', 'worker-9', 'worker_died', 'ups@1' FROM"
+        " statesvc.dead_letter WHERE dead_letter_id = %s",
         [second],
     )
     shown = (await api.get(f"/v1/dead-letters/{second}", scopes="ops")).body

@@ -8,8 +8,8 @@ from statesvc.repair.dead_letters.listing import DeadLetterDetails
 async def bury(api: Any, *causes: str, carrier_id: str = "ups") -> None:
     for cause in causes:
         await api.carriers.execute(
-            "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id, detail)"
-            " VALUES ('message', %s, %s, statesvc.clock(), gen_random_uuid(), 'at line 1')",
+            "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id,"
+            " detail) VALUES ('message', %s, %s, statesvc.clock(), gen_random_uuid(), 'at line 1')",
             [cause, carrier_id],
         )
 
@@ -18,8 +18,8 @@ async def test_lists_the_newest_first_by_filter(api: Any) -> None:
     await bury(api, "unreadable", "unknown_format", "unreadable")
     await bury(api, "unreadable", carrier_id="fedex")
     await api.carriers.execute(
-        "UPDATE statesvc.dead_letter SET resolved_at = statesvc.clock(), resolution = 'discarded', resolved_by = 'me', why = 'a test'"
-        " WHERE dead_letter_id = 1"
+        "UPDATE statesvc.dead_letter SET resolved_at = statesvc.clock(), resolution = 'discarded',"
+        " resolved_by = 'me', why = 'a test' WHERE dead_letter_id = 1"
     )
 
     async def ids(**query: str) -> list[int]:

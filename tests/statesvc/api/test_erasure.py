@@ -69,7 +69,10 @@ async def answers(api: Any, scopes: str) -> str:
 async def dump(owner: AsyncConnection[Any]) -> str:
     """Dump every table as `pg_dump` copies it, with binary columns as the bytes that they are."""
     found = []
-    tables = "SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace AND relkind = 'r'"
+    tables = (
+        "SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace AND"
+        " relkind = 'r'"
+    )
     for (table,) in await (await owner.execute(tables)).fetchall():
         async with owner.cursor().copy(f"COPY {table} TO STDOUT (FORMAT binary)".encode()) as rows:
             found.append(b"".join([bytes(block) async for block in rows]))

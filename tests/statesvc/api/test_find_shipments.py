@@ -289,8 +289,8 @@ async def clock(database: Any) -> AsyncIterator[Any]:
         async def set_to(hours: float) -> str:
             now = begin + timedelta(hours=hours)
             await owner.execute(
-                "CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE"
-                f" RETURN '{now.isoformat()}'::timestamptz".encode()
+                "CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql"
+                f" STABLE PARALLEL SAFE RETURN '{now.isoformat()}'::timestamptz".encode()
             )
             return now.isoformat()
 

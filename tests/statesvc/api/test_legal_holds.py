@@ -14,7 +14,8 @@ async def turn(
 
 async def under_hold(api: Any, number: str) -> bool:
     cursor = await api.connection.execute(
-        "SELECT statesvc.under_legal_hold(ARRAY(SELECT shipment_id FROM statesvc.stream WHERE number = %s))",
+        "SELECT statesvc.under_legal_hold(ARRAY(SELECT shipment_id FROM statesvc.stream WHERE"
+        " number = %s))",
         [number],
     )
     return bool((await cursor.fetchone())[0])

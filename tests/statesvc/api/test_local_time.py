@@ -65,8 +65,9 @@ async def test_bodies_audit_and_stream_say_the_local_time(api: Any, scan: Any) -
     )
     await api.carriers.say(local(scan("2", Status.PICKED_UP), NEPAL))
     cursor = await api.connection.execute(
-        "SELECT sequence, webhook_id, type, created_at, occurred_at, occurred_offset_seconds, epoch, carrier_id, tracking_number,"
-        " from_status, to_status, NULL, NULL, NULL, NULL FROM statesvc.notification"
+        "SELECT sequence, webhook_id, type, created_at, occurred_at, occurred_offset_seconds,"
+        " epoch, carrier_id, tracking_number, from_status, to_status, NULL, NULL, NULL, NULL FROM"
+        " statesvc.notification"
     )
     ((sequence, *row),) = await cursor.fetchall()
     body = orjson.loads(body_of(notification_of(sequence, row)))

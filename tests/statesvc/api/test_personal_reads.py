@@ -165,8 +165,9 @@ async def test_a_first_reading_that_fails_leaves_the_next_one_to_be_the_first(
         await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,
     ):
         await owner.execute(
-            "CREATE FUNCTION statesvc.test_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;"
-            "CREATE TRIGGER test_refuse BEFORE INSERT ON statesvc.action FOR EACH ROW EXECUTE FUNCTION statesvc.test_refuse()"
+            "CREATE FUNCTION statesvc.test_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " RAISE EXCEPTION 'refused'; END $$;CREATE TRIGGER test_refuse BEFORE INSERT ON"
+            " statesvc.action FOR EACH ROW EXECUTE FUNCTION statesvc.test_refuse()"
         )
         with pytest.raises(RaiseException):
             await begin_personal_read(connection, reading)

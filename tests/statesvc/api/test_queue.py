@@ -7,8 +7,9 @@ from statesvc.api.status_operations import shown_finding
 from statesvc.health.finding import Finding, Urgency
 
 QUEUED = (
-    "INSERT INTO statesvc.inbox (message_id, received_at, available_at, token, worker, body_bytes, carrier_id, sealed_key)"
-    " SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock() + %s::interval, %s, %s, 10, %s, '' FROM generate_series(1, %s)"
+    "INSERT INTO statesvc.inbox (message_id, received_at, available_at, token, worker, body_bytes,"
+    " carrier_id, sealed_key) SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock() +"
+    " %s::interval, %s, %s, 10, %s, '' FROM generate_series(1, %s)"
 )
 TOKEN = "0190b1de-0000-7000-8000-00000000000a"
 
@@ -44,16 +45,17 @@ async def test_counts_by_carrier_and_state(api: Any) -> None:
     ):
         await api.carriers.execute(QUEUED, [wait, token, worker, carrier_id, count])
     await api.carriers.execute(
-        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('fedex', true, statesvc.clock(), 'me')"
+        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('fedex',"
+        " true, statesvc.clock(), 'me')"
     )
     await api.carriers.execute(
-        "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at)"
-        " SELECT gen_random_uuid(), gen_random_uuid(), 1, statesvc.clock() + w, statesvc.clock()"
-        " FROM unnest(ARRAY['-1 s', '1 h', '2 h']::interval[]) w"
+        "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at,"
+        " created_at) SELECT gen_random_uuid(), gen_random_uuid(), 1, statesvc.clock() + w,"
+        " statesvc.clock() FROM unnest(ARRAY['-1 s', '1 h', '2 h']::interval[]) w"
     )
     await api.carriers.execute(
-        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, resolved_at, resolution)"
-        " VALUES ('message', 'unreadable', 'ups', statesvc.clock(), NULL, NULL),"
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, resolved_at,"
+        " resolution) VALUES ('message', 'unreadable', 'ups', statesvc.clock(), NULL, NULL),"
         " ('message', 'unreadable', 'ups', statesvc.clock(), statesvc.clock(), 'discarded')"
     )
     shown = await queue(api)

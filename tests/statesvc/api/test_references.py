@@ -210,7 +210,10 @@ async def test_an_erasure_waits_for_one_who_attaches_at_the_same_time(
 
 async def stored(connection: AsyncConnection[Any]) -> bytes:
     """Return every table as it is written, without any key."""
-    query = "SELECT relname FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition"
+    query = (
+        "SELECT relname FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace AND relkind IN"
+        " ('r', 'p') AND NOT relispartition"
+    )
     tables = [name for (name,) in await (await connection.execute(query)).fetchall()]
     rows = [
         str(
@@ -224,7 +227,10 @@ async def stored(connection: AsyncConnection[Any]) -> bytes:
 
 
 async def blocked(connection: AsyncConnection[Any]) -> bool:
-    query = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)))"
+    query = (
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY"
+        " (pg_blocking_pids(pid)))"
+    )
     row = await (await connection.execute(query)).fetchone()
     return row == (True,)
 

@@ -122,7 +122,8 @@ async def test_a_body_is_shown_byte_for_byte_and_resent_under_its_id(api: Any, s
     )
     actions = await rows(
         api,
-        "SELECT convert_from(canonical, 'UTF8')::jsonb FROM statesvc.action WHERE verb = 'subscription.resend'",
+        "SELECT convert_from(canonical, 'UTF8')::jsonb FROM statesvc.action WHERE verb ="
+        " 'subscription.resend'",
     )
     assert [(found["target"], found["details"]) for (found,) in actions] == [
         (f"subscription {subscription_id}", {"webhook_id": one["webhook_id"]})
@@ -138,7 +139,8 @@ async def test_what_is_being_sent_is_not_sent_again_until_that_has_ended(
     await api.carriers.say(scan("1Z1", Status.PICKED_UP))
     (one,) = await listed(api, subscription_id)
     await api.carriers.execute(
-        "UPDATE statesvc.outbox SET token = gen_random_uuid(), available_at = statesvc.clock() + interval '45 s'"
+        "UPDATE statesvc.outbox SET token = gen_random_uuid(), available_at = statesvc.clock() +"
+        " interval '45 s'"
     )
     refused = await resent(api, subscription_id, one["webhook_id"])
     assert (refused.status, refused.body["detail"]) == (

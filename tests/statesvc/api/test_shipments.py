@@ -8,7 +8,8 @@ from statesvc.api.call_limits import CallLimits
 
 async def erase(api: Any, shipment_id: str) -> None:
     await api.carriers.execute(
-        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = %s",
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE"
+        " shipment_id = %s",
         [shipment_id],
     )
 

@@ -35,7 +35,8 @@ async def submit(api: Any, *events: dict[str, str], **query: str) -> None:
 
 async def waiting(api: Any) -> list[tuple[str, str]]:
     cursor = await api.connection.execute(
-        "SELECT n.tracking_number, n.to_status FROM statesvc.outbox JOIN statesvc.notification n USING (shipment_id, sequence)"
+        "SELECT n.tracking_number, n.to_status FROM statesvc.outbox JOIN statesvc.notification n"
+        " USING (shipment_id, sequence)"
     )
     return list(await cursor.fetchall())
 

@@ -87,8 +87,9 @@ class Planter:
     async def difference(self) -> None:
         number = next(self.numbers)
         await self.api.carriers.execute(
-            "INSERT INTO statesvc.rollout_diff (recorded_at, carrier_id, stable, candidate, message_id, event_id, field)"
-            " VALUES (now(), 'ups', '1', '2', gen_random_uuid(), %s, 'status')",
+            "INSERT INTO statesvc.rollout_diff (recorded_at, carrier_id, stable, candidate,"
+            " message_id, event_id, field) VALUES (now(), 'ups', '1', '2', gen_random_uuid(), %s,"
+            " 'status')",
             [f"e{number}"],
         )
 

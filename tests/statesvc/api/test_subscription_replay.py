@@ -46,7 +46,10 @@ async def rows(api: Any, query: str, *parameters: Any) -> list[Any]:
 
 async def turn(api: Any, subscription_id: str, *, disabled: bool) -> None:
     if disabled:
-        query = "UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), missed_since = statesvc.clock() WHERE subscription_id = %s"
+        query = (
+            "UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), missed_since ="
+            " statesvc.clock() WHERE subscription_id = %s"
+        )
         await api.carriers.execute(query, [subscription_id])
     else:
         assert (
@@ -85,16 +88,19 @@ async def test_what_came_while_it_was_disabled_is_written_from_the_log_under_the
     shown = (await api.get(f"{PATH}/{subscription_id}", scopes="subscriptions")).body
     done = await replay(api, subscription_id, since=shown["missed_since"])
     assert (counts(done), done["next_cursor"]) == ((2, 2, 2, 0, 0), None)
-    told = "SELECT shipment_id, sequence, type, carrier_id, tracking_number, from_status, to_status, occurred_at FROM statesvc.notification"
+    told = (
+        "SELECT shipment_id, sequence, type, carrier_id, tracking_number, from_status, to_status,"
+        " occurred_at FROM statesvc.notification"
+    )
     assert await rows(
         api, f"{told} WHERE subscription_id = %s ORDER BY 1, 2", subscription_id
     ) == await rows(api, f"{told} WHERE subscription_id = %s ORDER BY 1, 2", witness)
     digests = await rows(
         api,
-        "SELECT n.webhook_id = statesvc.webhook_id(n.subscription_id, statesvc.leaf_hash(b.leaf_hashes, e.ordinal))"
-        " FROM statesvc.notification n"
-        " JOIN statesvc.event e ON e.shipment_id = n.shipment_id AND e.version = n.sequence"
-        " JOIN statesvc.batch b ON b.batch_id = e.batch_id WHERE n.subscription_id = %s",
+        "SELECT n.webhook_id = statesvc.webhook_id(n.subscription_id,"
+        " statesvc.leaf_hash(b.leaf_hashes, e.ordinal)) FROM statesvc.notification n JOIN"
+        " statesvc.event e ON e.shipment_id = n.shipment_id AND e.version = n.sequence JOIN"
+        " statesvc.batch b ON b.batch_id = e.batch_id WHERE n.subscription_id = %s",
         subscription_id,
     )
     assert digests == [(True,)] * 3
@@ -135,8 +141,9 @@ async def test_dead_letters_of_what_is_replayed_are_settled(api: Any, scan: Any)
     subscription_id = await subscribe(api)
     await api.carriers.say(scan("1Z1", Status.PICKED_UP))
     await api.carriers.execute(
-        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, webhook_id, detail, attempts, subscription_id, shipment_id,"
-        " sequence) SELECT 'notification', 'delivery_exhausted', 'ups', statesvc.clock(), n.webhook_id, '', 10, n.subscription_id,"
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, webhook_id, detail,"
+        " attempts, subscription_id, shipment_id, sequence) SELECT 'notification',"
+        " 'delivery_exhausted', 'ups', statesvc.clock(), n.webhook_id, '', 10, n.subscription_id,"
         " n.shipment_id, n.sequence FROM statesvc.notification n"
     )
     await api.carriers.execute("DELETE FROM statesvc.outbox")

@@ -39,7 +39,10 @@ pytestmark = pytest.mark.slow
 OTHER_CARRIER = "bravo"
 ROOT = Path(__file__).parents[3]
 LEFT = "SELECT count(*) FROM statesvc.inbox"
-IN_LINE = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ~ 'statesvc.stream'"
+IN_LINE = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type ="
+    " 'Lock' AND query ~ 'statesvc.stream'"
+)
 
 
 def _scan(number: str, code: str = "AR", **more: Any) -> bytes:
@@ -183,7 +186,10 @@ async def test_what_waited_for_a_shipment_shares_a_transaction(shop: Shop) -> No
             await shop.until(IN_LINE, 1)
             await holder.commit()
             await shop.until(LEFT, 0)
-    batches = "SELECT array_agg(n ORDER BY n) FROM (SELECT count(*) AS n FROM statesvc.event WHERE shipment_id = %s GROUP BY batch_id) b"
+    batches = (
+        "SELECT array_agg(n ORDER BY n) FROM (SELECT count(*) AS n FROM statesvc.event WHERE"
+        " shipment_id = %s GROUP BY batch_id) b"
+    )
     assert await shop.value(batches, shipment("A")) == [1, 5]
     await check_log(shop.connection, shop.keyring)
 
@@ -194,7 +200,8 @@ async def test_a_new_shipment_that_another_is_making_is_not_waited_for(shop: Sho
             "SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))", (shipment("NEW"),)
         )
         await other.execute(
-            "INSERT INTO statesvc.stream SELECT %s, 'acme', 'NEW', '', 0, sha256(''), 'epoch', 'epoch', '\\x00'",
+            "INSERT INTO statesvc.stream SELECT %s, 'acme', 'NEW', '', 0, sha256(''), 'epoch',"
+            " 'epoch', '\\x00'",
             (shipment("NEW"),),
         )
         await shop.push(_scan("NEW"), _scan("B"))
@@ -216,7 +223,8 @@ async def test_a_number_that_another_names_is_not_waited_for(shop: Shop) -> None
             "SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))", (shipment("NEW"),)
         )
         await other.execute(
-            "INSERT INTO statesvc.stream SELECT %s, 'acme', 'NEW', '', 0, sha256(''), 'epoch', 'epoch', '\\x00'",
+            "INSERT INTO statesvc.stream SELECT %s, 'acme', 'NEW', '', 0, sha256(''), 'epoch',"
+            " 'epoch', '\\x00'",
             (shipment("NEW"),),
         )
         await shop.push(says(named=["THERE"], envelope=1), says(named=["NEW", "FREE"]), _scan("B"))
@@ -338,8 +346,8 @@ async def test_a_submission_waits_for_a_shipment_that_a_worker_holds(shop: Shop)
 async def test_a_dedupe_key_that_another_holds_is_found_by_halving(shop: Shop) -> None:
     async with await AsyncConnection.connect(shop.database.service_dsn) as other:
         await other.execute(
-            "INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest, attribute_digests)"
-            " VALUES ('acme', 'native-1', %s, '', '')",
+            "INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest,"
+            " attribute_digests) VALUES ('acme', 'native-1', %s, '', '')",
             (shipment("ELSEWHERE"),),
         )
         await shop.push(*(_scan(f"N{n}") for n in range(7)), _scan("N7", native_id="native-1"))

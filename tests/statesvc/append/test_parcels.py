@@ -241,7 +241,10 @@ async def test_a_silence_is_told_by_who_told_the_status(parcels: ParcelShop) -> 
     await parcels.say("hub_two", "P1", "out_for_delivery", now)
     await parcels.shop.database.clock.advance(121 * 3600)
     assert len((await observe(parcels.shop.connection, worker="watcher")).observations) == 4
-    silences = "SELECT carrier_id, type FROM statesvc.notification WHERE subscription_id = %s AND sequence < 0 ORDER BY carrier_id, type"
+    silences = (
+        "SELECT carrier_id, type FROM statesvc.notification WHERE subscription_id = %s AND sequence"
+        " < 0 ORDER BY carrier_id, type"
+    )
     assert await parcels.shop.rows(silences, once) == [
         ("hub_two", "shipment.delivery_missed"),
         ("hub_two", "shipment.stalled"),
@@ -387,7 +390,8 @@ async def test_a_parcel_that_another_lets_go_while_the_rest_is_looked_up_is_told
         await other.execute("SELECT FROM statesvc.stream WHERE number = 'P1' FOR NO KEY UPDATE")
         work = asyncio.ensure_future(shop.process(await shop.claim()))
         await shop.until(
-            "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'statesvc.log_epoch'::regclass",
+            "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation ="
+            " 'statesvc.log_epoch'::regclass",
             1,
         )
         await other.rollback()

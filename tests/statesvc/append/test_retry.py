@@ -123,8 +123,8 @@ async def test_a_locked_shipment_is_waited_for_before_the_transaction_is_tried_a
             run_transaction(shop.context.pool.connection, transaction, policy)
         )
         await shop.until(
-            "SELECT count(*) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ~ 'statesvc.stream'",
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND"
+            " wait_event_type = 'Lock' AND query ~ 'statesvc.stream'",
             1,
         )
         assert tries == 1

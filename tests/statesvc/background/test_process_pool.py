@@ -87,7 +87,10 @@ async def test_a_start_that_takes_longer_than_its_caller_waits_is_there_for_the_
         command=[
             sys.executable,
             "-c",
-            f"import os, time\nopen({str(begun)!r}, 'a').write(f'{{os.getpid()}} ')\n{_GATE.format(str(gate))}\n{CHILD}",
+            (
+                f"import os, time\nopen({str(begun)!r}, 'a').write(f'{{os.getpid()}}"
+                f" ')\n{_GATE.format(str(gate))}\n{CHILD}"
+            ),
         ]
     )
     for _ in range(2):
@@ -194,12 +197,10 @@ async def test_idle_processes_end(make: Make) -> None:
 async def test_a_process_ends_with_its_parent_even_in_the_middle_of_a_call(tmp_path: Path) -> None:
     report = tmp_path / "pid"
     parent = (
-        "import asyncio, sys\n"
-        "from statesvc.background.process_pool import ProcessPool\n"
-        f"pool = lambda: ProcessPool([sys.executable, '-c', {CHILD!r}], processes_max=1, waiting_max=1)\n"
-        "async def main():\n"
-        f"    await pool().call('spin', {str(report)!r})\n"
-        "asyncio.run(main())\n"
+        "import asyncio, sys\nfrom statesvc.background.process_pool import ProcessPool\npool ="
+        f" lambda: ProcessPool([sys.executable, '-c', {CHILD!r}], processes_max=1,"
+        " waiting_max=1)\nasync def main():\n    await pool().call('spin',"
+        f" {str(report)!r})\nasyncio.run(main())\n"
     )
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", parent, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}

@@ -11,7 +11,8 @@ SECRET = st.text(
 
 def test_names_stay_and_values_go() -> None:
     masked = mask_body(
-        b'{"trackingNumber":"778412345678","scans":[{"date":"2026-11-26","by":"J. Doe","ok":true,"n":12}]}'
+        b'{"trackingNumber":"778412345678","scans":[{"date":"2026-11-26","by":"J.'
+        b' Doe","ok":true,"n":12}]}'
     )
     assert (
         masked.text

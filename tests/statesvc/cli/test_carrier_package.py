@@ -121,5 +121,6 @@ async def test_a_package_that_cannot_be_used_is_said_and_nothing_goes_on_without
     assert (code, output) == (2, "")
     assert (
         errors
-        == f"statesvc: entry point {point} of acme-statesvc 1.0 (statesvc.carriers): {why}. Mend or uninstall it\n"
+        == f"statesvc: entry point {point} of acme-statesvc 1.0 (statesvc.carriers): {why}. Mend or"
+        " uninstall it\n"
     )

@@ -50,19 +50,27 @@ def test_a_database_that_dies_under_a_command_is_a_line(error: Exception) -> Non
     [
         (
             psycopg.OperationalError(
-                'connection failed: connection to server at "10.0.0.1", port 5 failed: FATAL:  password authentication failed for user "s"'
+                'connection failed: connection to server at "10.0.0.1", port 5 failed: FATAL: '
+                ' password authentication failed for user "s"'
             ),
-            'password authentication failed for user "s"; check user, password and database in DATABASE_URL',
+            (
+                'password authentication failed for user "s"; check user, password and database in'
+                " DATABASE_URL"
+            ),
         ),
         (
             psycopg.OperationalError(
-                'connection failed: connection to server at "10.0.0.1", port 1 failed: Connection refused\n\tIs it'
+                'connection failed: connection to server at "10.0.0.1", port 1 failed: Connection'
+                " refused\n\tIs it"
             ),
             "Connection refused; check the address in DATABASE_URL, and that PostgreSQL runs there",
         ),
         (
             psycopg.errors.InsufficientPrivilege("permission denied for table shipment"),
-            "permission denied for table shipment; STATESVC_OWNER_URL must name the role that owns the tables",
+            (
+                "permission denied for table shipment; STATESVC_OWNER_URL must name the role that"
+                " owns the tables"
+            ),
         ),
     ],
     ids=["password", "refused", "role"],

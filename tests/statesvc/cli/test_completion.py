@@ -12,8 +12,10 @@ from tests.world.programs import required
 from tests.world.shell import Shell
 
 ASKS: Final[Mapping[str, str]] = {
-    "bash": "source {script}; COMP_WORDS=({line} ''); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _shtab_statesvc; "
-    "printf '%s\\n' ${{COMPREPLY[@]}}",
+    "bash": (
+        "source {script}; COMP_WORDS=({line} ''); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1));"
+        " _shtab_statesvc; printf '%s\\n' ${{COMPREPLY[@]}}"
+    ),
     "fish": "source {script}; complete -C '{line} '",
 }
 

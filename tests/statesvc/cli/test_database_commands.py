@@ -149,8 +149,9 @@ async def test_workers_are_listed(
     assert (nobody["workers"], nobody["rescues_last_hour"]) == ([], 0)
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute(
-            "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at)"
-            " SELECT 'h-worker-1-00000000', 'worker', 'h', 1, '0', at, at FROM (SELECT statesvc.clock() - interval '1 min' AS at) c"
+            "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at,"
+            " last_seen_at) SELECT 'h-worker-1-00000000', 'worker', 'h', 1, '0', at, at FROM"
+            " (SELECT statesvc.clock() - interval '1 min' AS at) c"
         )
     assert "silent" in await shell("workers")
 
@@ -162,8 +163,8 @@ async def test_dead_letters_are_listed_and_shown(
     assert await shell.json("dead-letters", "list") == []
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute(
-            "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, raw_type, raw_code)"
-            " VALUES ('code', 'unknown_code', 'ups', statesvc.clock(), 'X', 'ZQ7')"
+            "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, raw_type,"
+            " raw_code) VALUES ('code', 'unknown_code', 'ups', statesvc.clock(), 'X', 'ZQ7')"
         )
     (letter,) = await shell.json("dead-letters", "list", "--cause", "unknown_code")
     shown = await shell.json("dead-letters", "show", str(letter["dead_letter_id"]))
@@ -184,7 +185,8 @@ async def test_migrations_are_checked_then_applied(
     assert "up to date" in await shell("migrate", "--check")
     async with await AsyncConnection.connect(bare_database.owner_dsn, autocommit=True) as owner:
         await owner.execute(
-            "UPDATE statesvc.schema_functions SET sha256 = 'of an older text' WHERE file = 'claim_protocol'"
+            "UPDATE statesvc.schema_functions SET sha256 = 'of an older text' WHERE file ="
+            " 'claim_protocol'"
         )
     assert (await shell("migrate", "--check", exit_code=1)).startswith(
         "pending  functions/claim_protocol\n"

@@ -29,10 +29,10 @@ def test_a_command_that_does_not_exist_is_wrong_use(capsys: pytest.CaptureFixtur
 @pytest.mark.usefixtures("own_processes")
 def test_help_loads_neither_the_database_driver_nor_the_settings() -> None:
     code = (
-        "import sys, contextlib, io\n"
-        "from statesvc.cli import main\n"
-        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main(['--help'])\n"
-        "print(sorted({'psycopg', 'pydantic', 'aiohttp', 'lxml', 'structlog'} & set(sys.modules)))"
+        "import sys, contextlib, io\nfrom statesvc.cli import main\nwith"
+        " contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):"
+        " main(['--help'])\nprint(sorted({'psycopg', 'pydantic', 'aiohttp', 'lxml', 'structlog'} &"
+        " set(sys.modules)))"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "[]"
@@ -53,11 +53,9 @@ def test_what_computes_for_long_lets_others_go_first(
     name = module.rpartition(".")[2].removesuffix("_command")
     arguments = ["rebuild", "shipment"] if name == "rebuild" else [name]
     code = (
-        f"import os, sys, {module} as command\n"
-        "from statesvc.cli import main\n"
-        "command.run = lambda _: print(os.getpriority(os.PRIO_PROCESS, 0), os.getsid(0), os.sched_getscheduler(0)) or 0\n"
-        f"sys.argv[1:] = {arguments}\n"
-        "main()"
+        f"import os, sys, {module} as command\nfrom statesvc.cli import main\ncommand.run = lambda"
+        " _: print(os.getpriority(os.PRIO_PROCESS, 0), os.getsid(0), os.sched_getscheduler(0)) or"
+        f" 0\nsys.argv[1:] = {arguments}\nmain()"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     base = os.getpriority(os.PRIO_PROCESS, 0)

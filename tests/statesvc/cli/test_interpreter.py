@@ -38,5 +38,8 @@ def test_make_and_doctor_know_a_build_by_the_same_rule(
     monkeypatch.setattr("sysconfig.get_config_var", {"CONFIG_ARGS": arguments}.get)
     assert interpreter().optimised is optimised
     (rule,) = re.findall(r"optimised\(\) \{ \"\$\$1\" -c '(.*?)'; \}", MAKEFILE.read_text())
-    probe = f"import sys, sysconfig; sys.base_prefix = {prefix!r}; sysconfig.get_config_var = {{'CONFIG_ARGS': {arguments!r}}}.get; {rule}"
+    probe = (
+        f"import sys, sysconfig; sys.base_prefix = {prefix!r}; sysconfig.get_config_var ="
+        f" {{'CONFIG_ARGS': {arguments!r}}}.get; {rule}"
+    )
     assert (subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0) is optimised

@@ -7,9 +7,9 @@ from tests.world.database import Database
 from tests.world.shell import Shell, use
 
 STREAM = (
-    "INSERT INTO statesvc.stream"
-    " (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key)"
-    " VALUES (gen_random_uuid(), 'ups', '1Z99', '', 0, sha256(''), statesvc.clock(), statesvc.clock(), '')"
+    "INSERT INTO statesvc.stream (shipment_id, carrier_id, number, discriminator, version,"
+    " head_hash, recorded_at, first_recorded_at, sealed_key) VALUES (gen_random_uuid(), 'ups',"
+    " '1Z99', '', 0, sha256(''), statesvc.clock(), statesvc.clock(), '')"
 )
 
 

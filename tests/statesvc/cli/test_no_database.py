@@ -121,7 +121,10 @@ def test_a_command_without_data_says_so_and_writes_nothing(
 ) -> None:
     ended = main(arguments)
     printed = capsys.readouterr()
-    said = f"no statesvc data in {empty / '.statesvc'}; set DATABASE_URL or STATESVC_DATA_DIR, or give --env-file"
+    said = (
+        f"no statesvc data in {empty / '.statesvc'}; set DATABASE_URL or STATESVC_DATA_DIR, or give"
+        " --env-file"
+    )
     assert list(empty.iterdir()) == []
     if arguments[0] in NEED_NO_DATABASE or tuple(arguments[:2]) in OF_CARRIERS:
         return

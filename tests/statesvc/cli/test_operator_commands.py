@@ -28,16 +28,17 @@ async def owner(database: Database, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 async def _run_roles(owner: AsyncConnection[Any]) -> None:
     await owner.execute(
-        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at)"
-        " SELECT r, r, 'h', 1, '0', statesvc.clock(), statesvc.clock()"
-        " FROM unnest(ARRAY['ingress', 'api', 'worker', 'notifier', 'sealer']) r"
+        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at,"
+        " last_seen_at) SELECT r, r, 'h', 1, '0', statesvc.clock(), statesvc.clock() FROM"
+        " unnest(ARRAY['ingress', 'api', 'worker', 'notifier', 'sealer']) r"
     )
 
 
 async def _subscribe(owner: AsyncConnection[Any], one: UUID, **columns: object) -> None:
     await owner.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets, disabled_at, disabled_why)"
-        " VALUES (%s, statesvc.clock(), 'x', 'x', 'https://receiver.example/hook', '{}', %s, %s)",
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
+        " sealed_secrets, disabled_at, disabled_why) VALUES (%s, statesvc.clock(), 'x', 'x',"
+        " 'https://receiver.example/hook', '{}', %s, %s)",
         (one, columns.get("disabled_at"), columns.get("disabled_why")),
     )
 
@@ -57,11 +58,13 @@ async def test_what_was_promised_is_accounted_for_in_words(
     await _run_roles(owner)
     assert "Messages: not counted yet" in await shell("status")
     await owner.execute(
-        "INSERT INTO statesvc.reconciled VALUES ('settled', 0, 60, statesvc.clock(), 9302, 0, 0, NULL)"
+        "INSERT INTO statesvc.reconciled VALUES ('settled', 0, 60, statesvc.clock(), 9302, 0, 0,"
+        " NULL)"
     )
     assert "Messages: all 9,302 of 8 days accounted for (checked " in await shell("status")
     await owner.execute(
-        "INSERT INTO statesvc.reconciled VALUES ('settled', 60, 120, statesvc.clock(), 10, 3, 2, NULL)"
+        "INSERT INTO statesvc.reconciled VALUES ('settled', 60, 120, statesvc.clock(), 10, 3, 2,"
+        " NULL)"
     )
     assert "Messages: 9,307 of 9,312 of 8 days done, 3 wait, 2 MISSING (checked " in await shell(
         "status", exit_code=1
@@ -75,21 +78,23 @@ async def test_status_names_what_is_wrong_the_worst_first_and_fails(
     await owner.execute("DELETE FROM statesvc.worker WHERE role = 'notifier'")
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex')")
     await owner.execute(
-        "INSERT INTO statesvc.inbox"
-        " (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
-        " SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock() - interval '5 minutes', 1, c, ''"
-        " FROM unnest(ARRAY['ups', 'fedex']) c"
+        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id,"
+        " sealed_key) SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock() - interval '5"
+        " minutes', 1, c, '' FROM unnest(ARRAY['ups', 'fedex']) c"
     )
     await owner.execute(
-        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('fedex', true, statesvc.clock(), 'me')"
+        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('fedex',"
+        " true, statesvc.clock(), 'me')"
     )
     await owner.execute(
-        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at) VALUES ('message', 'unreadable', 'ups', statesvc.clock())"
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at) VALUES ('message',"
+        " 'unreadable', 'ups', statesvc.clock())"
     )
     await _subscribe(owner, ONE)
     await owner.execute(
-        "INSERT INTO statesvc.subscription_failing (subscription_id, since, last_at, failures, last_outcome, last_status_code)"
-        " VALUES (%s, statesvc.clock() - interval '3 hours', statesvc.clock(), 40, 'refused', 500)",
+        "INSERT INTO statesvc.subscription_failing (subscription_id, since, last_at, failures,"
+        " last_outcome, last_status_code) VALUES (%s, statesvc.clock() - interval '3 hours',"
+        " statesvc.clock(), 40, 'refused', 500)",
         (ONE,),
     )
     await owner.execute(
@@ -123,9 +128,9 @@ async def test_what_follows_from_a_dead_worker_stands_below_it_in_one_line(
     await owner.execute("DELETE FROM statesvc.worker WHERE role = 'worker'")
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex'), ('gls')")
     await owner.execute(
-        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
-        " SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock() - interval '5 minutes', 1, c, ''"
-        " FROM unnest(ARRAY['ups', 'fedex', 'gls']) c"
+        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id,"
+        " sealed_key) SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock() - interval '5"
+        " minutes', 1, c, '' FROM unnest(ARRAY['ups', 'fedex', 'gls']) c"
     )
     worker, *carriers = (await _document(shell))["troubles"]
     assert (worker["text"], worker["cause"]) == (
@@ -179,18 +184,21 @@ async def test_many_subscriptions_in_the_same_trouble_are_one_line(
         subscription_id = UUID(int=ONE.int + number)
         await _subscribe(owner, subscription_id)
         await owner.execute(
-            "INSERT INTO statesvc.subscription_failing (subscription_id, since, last_at, failures, last_outcome, last_status_code)"
-            " VALUES (%s, statesvc.clock() - make_interval(hours => %s), statesvc.clock(), 40, 'refused', 500)",
+            "INSERT INTO statesvc.subscription_failing (subscription_id, since, last_at, failures,"
+            " last_outcome, last_status_code) VALUES (%s, statesvc.clock() - make_interval(hours =>"
+            " %s), statesvc.clock(), 40, 'refused', 500)",
             (subscription_id, number + 1),
         )
     (one,) = (await _document(shell))["troubles"]
     assert one["about"] == "subscriptions"
     assert one["text"].startswith(
-        "5 are failing; the first of them: receiver.example has taken nothing for 5 h (40 tries failed"
+        "5 are failing; the first of them: receiver.example has taken nothing for 5 h (40 tries"
+        " failed"
     )
     assert one["subscription_state"] == "failing"
     await owner.execute(
-        "UPDATE statesvc.subscription SET disabled_at = statesvc.clock() WHERE subscription_id = %s",
+        "UPDATE statesvc.subscription SET disabled_at = statesvc.clock() WHERE subscription_id"
+        " = %s",
         (ONE,),
     )
     two = (await _document(shell))["troubles"]
@@ -210,13 +218,13 @@ async def test_a_carrier_that_fell_silent_is_named(
     await _run_roles(owner)
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex')")
     await owner.execute(
-        "INSERT INTO statesvc.ack_count"
-        " SELECT c, date_trunc('minute', statesvc.clock() - interval '26 hours'), 'p', 100, 0, 0, statesvc.clock() - interval '26 hours'"
-        " FROM unnest(ARRAY['ups', 'fedex']) c"
+        "INSERT INTO statesvc.ack_count SELECT c, date_trunc('minute', statesvc.clock() - interval"
+        " '26 hours'), 'p', 100, 0, 0, statesvc.clock() - interval '26 hours' FROM"
+        " unnest(ARRAY['ups', 'fedex']) c"
     )
     await owner.execute(
-        "INSERT INTO statesvc.ack_count"
-        " VALUES ('fedex', date_trunc('minute', statesvc.clock()), 'p', 1, 0, 0, statesvc.clock() - interval '1 minute')"
+        "INSERT INTO statesvc.ack_count VALUES ('fedex', date_trunc('minute', statesvc.clock()),"
+        " 'p', 1, 0, 0, statesvc.clock() - interval '1 minute')"
     )
     told = await _document(shell)
     assert [(trouble["about"], trouble["page"]) for trouble in told["troubles"]] == [
@@ -230,7 +238,8 @@ async def test_subscriptions_are_listed_paused_resumed_and_replayed(
     await _subscribe(owner, ONE)
     await _subscribe(owner, OTHER)
     await owner.execute(
-        "INSERT INTO statesvc.api_key VALUES ('k', 'k', 'x', %s, ARRAY['subscriptions'], statesvc.clock(), 'x', NULL)",
+        "INSERT INTO statesvc.api_key VALUES ('k', 'k', 'x', %s, ARRAY['subscriptions'],"
+        " statesvc.clock(), 'x', NULL)",
         (bytes(32),),
     )
     assert {one["state"] for one in await shell.json("subscriptions", "list")} == {"active"}
@@ -271,7 +280,10 @@ async def test_a_parcel_is_shown_without_what_is_personal(
     async with story(database) as going:
         await going.parcel("1Z5338FF0107231059")
     async with await AsyncConnection.connect(database.service_dsn) as connection:
-        query = "SELECT carrier_id, tracking_number, version FROM statesvc.shipment ORDER BY version DESC"
+        query = (
+            "SELECT carrier_id, tracking_number, version FROM statesvc.shipment ORDER BY version"
+            " DESC"
+        )
         row = await (await connection.execute(query)).fetchone()
     assert row is not None
     shown = await shell.json("shipments", "show", row[0], row[1])
@@ -349,8 +361,9 @@ async def test_status_names_workers_that_lack_the_version_of_the_rollout(
 ) -> None:
     await _run_roles(owner)
     await owner.execute(
-        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, normalizers, started_at, last_seen_at)"
-        " VALUES ('new', 'worker', 'h', 2, '1', '{ups/1,ups/2}', statesvc.clock(), statesvc.clock())"
+        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, normalizers, started_at,"
+        " last_seen_at) VALUES ('new', 'worker', 'h', 2, '1', '{ups/1,ups/2}', statesvc.clock(),"
+        " statesvc.clock())"
     )
     await owner.execute(
         "INSERT INTO statesvc.rollout (carrier_id, candidate, percent, changed_at, changed_by)"
@@ -379,14 +392,16 @@ async def test_doctor_names_receivers_that_take_nothing_and_carriers_that_are_si
     await _run_roles(owner)
     await _subscribe(owner, ONE)
     await owner.execute(
-        "INSERT INTO statesvc.subscription_failing (subscription_id, since, last_at, failures, last_outcome, last_status_code)"
-        " VALUES (%s, statesvc.clock() - interval '3 hours', statesvc.clock(), 40, 'refused', 500)",
+        "INSERT INTO statesvc.subscription_failing (subscription_id, since, last_at, failures,"
+        " last_outcome, last_status_code) VALUES (%s, statesvc.clock() - interval '3 hours',"
+        " statesvc.clock(), 40, 'refused', 500)",
         (ONE,),
     )
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
     await owner.execute(
-        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
-        " VALUES (gen_random_uuid(), statesvc.clock(), statesvc.clock() - interval '5 minutes', 1, 'ups', '')"
+        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id,"
+        " sealed_key) VALUES (gen_random_uuid(), statesvc.clock(), statesvc.clock() - interval '5"
+        " minutes', 1, 'ups', '')"
     )
     said = {each["about"]: each for each in await shell.json("doctor", exit_code=1)}
     assert "receiver.example has taken nothing for 3 h" in said["subscription a0000000"]["text"]

@@ -211,10 +211,10 @@ def test_a_call_from_afar_loads_neither_the_database_driver_nor_the_carriers(
     (tmp_path / "key").write_text("ss_x")
     options = ["--url", "http://127.0.0.1:9", "--key-file", str(tmp_path / "key"), *command.split()]
     code = (
-        "import sys, contextlib, io\n"
-        "from statesvc.cli import main\n"
-        f"with contextlib.redirect_stderr(io.StringIO()): ended = main({options!r})\n"
-        "print(ended, sorted({'psycopg', 'aiohttp', 'lxml', 'structlog', 'events.carriers'} & set(sys.modules)))"
+        "import sys, contextlib, io\nfrom statesvc.cli import main\nwith"
+        f" contextlib.redirect_stderr(io.StringIO()): ended = main({options!r})\nprint(ended,"
+        " sorted({'psycopg', 'aiohttp', 'lxml', 'structlog', 'events.carriers'} &"
+        " set(sys.modules)))"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.splitlines()[-1] == "1 []"

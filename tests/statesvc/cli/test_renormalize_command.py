@@ -28,7 +28,8 @@ async def taught_after_three(shop: Shop, api: Api) -> None:
 
 async def entries(shop: Shop) -> list[Any]:
     rows = await shop.rows(
-        "SELECT convert_from(canonical, 'UTF8') FROM statesvc.action WHERE verb = 'renormalize' ORDER BY batch_id"
+        "SELECT convert_from(canonical, 'UTF8') FROM statesvc.action WHERE verb = 'renormalize'"
+        " ORDER BY batch_id"
     )
     return [json.loads(canonical) for (canonical,) in rows]
 

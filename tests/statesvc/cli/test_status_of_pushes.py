@@ -51,10 +51,11 @@ async def beats(
     takes_webhooks = role in {"ingress", "api"}
     report = orjson.dumps({"acknowledged": 0, **ingest}).decode() if takes_webhooks else None
     await owner.execute(
-        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at, beat_seconds, ingest)"
-        " SELECT %(role)s || %(started)s::text, %(role)s, 'h', 7, '0', at - make_interval(secs => %(started)s),"
-        " at - make_interval(secs => %(seen)s), %(beat)s, %(ingest)s::jsonb FROM statesvc.clock() at"
-        " ON CONFLICT (worker_id) DO UPDATE SET last_seen_at = excluded.last_seen_at, ingest = excluded.ingest",
+        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at,"
+        " last_seen_at, beat_seconds, ingest) SELECT %(role)s || %(started)s::text, %(role)s, 'h',"
+        " 7, '0', at - make_interval(secs => %(started)s), at - make_interval(secs => %(seen)s),"
+        " %(beat)s, %(ingest)s::jsonb FROM statesvc.clock() at ON CONFLICT (worker_id) DO UPDATE"
+        " SET last_seen_at = excluded.last_seen_at, ingest = excluded.ingest",
         {
             "role": role,
             "started": started_ago,
@@ -82,7 +83,8 @@ async def test_the_share_that_was_not_acknowledged_is_said_with_its_cause(
     ((urgency, text),) = await troubles(shell)
     assert urgency == "now"
     assert text.startswith(
-        "50 % of the pushes of the last minute were not acknowledged: 40 storage_low (the database's disk"
+        "50 % of the pushes of the last minute were not acknowledged: 40 storage_low (the"
+        " database's disk"
     )
     assert "10 overloaded" in text
     assert "bad_signature" not in text, "that is the sender's"
@@ -97,7 +99,10 @@ async def test_a_disk_at_its_bound_is_said_before_anyone_pushes(
     assert await troubles(shell) == [
         (
             "now",
-            "the database's disk has 0.90 GB free; below 1.00 GB every push is refused (storage_low)",
+            (
+                "the database's disk has 0.90 GB free; below 1.00 GB every push is refused"
+                " (storage_low)"
+            ),
         ),
     ]
 
@@ -159,7 +164,8 @@ async def test_a_role_that_dies_again_and_again_is_one_finding(
         ((urgency, text),) = found
         assert urgency == "now"
         assert re.fullmatch(
-            r"worker on h died 3 times within ten minutes, last \d+ s ago \(the kernel killed it, out of memory\), "
+            r"worker on h died 3 times within ten minutes, last \d+ s ago \(the kernel killed it,"
+            r" out of memory\), "
             "and was started again; no other of its role lives",
             text,
         )
@@ -186,7 +192,8 @@ async def test_a_database_that_takes_no_writes_is_the_one_cause(
         ((urgency, text),) = await troubles(shell)
     assert urgency == "now"
     assert text.startswith(
-        "the database takes no writes (default_transaction_read_only is on): no push is acknowledged"
+        "the database takes no writes (default_transaction_read_only is on): no push is"
+        " acknowledged"
     )
 
 

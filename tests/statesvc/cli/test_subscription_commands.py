@@ -35,16 +35,18 @@ async def told(database: Database, monkeypatch: pytest.MonkeyPatch) -> Any:
         await going.parcel("1Z5338FF0107231059")
         for subscription_id, name in ((ONE, "Night mails"), (OTHER, None)):
             await owner.execute(
-                "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, name, url, sealed_secrets)"
-                " VALUES (%s, statesvc.clock(), 'x', 'x', %s, 'https://receiver.example/hook', '{}')",
+                "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner,"
+                " name, url, sealed_secrets) VALUES (%s, statesvc.clock(), 'x', 'x', %s,"
+                " 'https://receiver.example/hook', '{}')",
                 (subscription_id, name),
             )
         await owner.execute(
-            "INSERT INTO statesvc.notification (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type,"
-            " carrier_id, tracking_number, from_status, to_status)"
-            " SELECT e.shipment_id, e.version, %s, e.recorded_at, e.occurred_at, (%s::text[])[e.version], 'shipment.status_changed',"
-            " e.carrier_id, k.number, 'unknown', 'in_transit' FROM statesvc.event e JOIN statesvc.stream k USING (shipment_id)"
-            " WHERE k.number = '1Z5338FF0107231059' AND e.version <= 3",
+            "INSERT INTO statesvc.notification (shipment_id, sequence, subscription_id, created_at,"
+            " occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status)"
+            " SELECT e.shipment_id, e.version, %s, e.recorded_at, e.occurred_at,"
+            " (%s::text[])[e.version], 'shipment.status_changed', e.carrier_id, k.number,"
+            " 'unknown', 'in_transit' FROM statesvc.event e JOIN statesvc.stream k USING"
+            " (shipment_id) WHERE k.number = '1Z5338FF0107231059' AND e.version <= 3",
             (ONE, NOTIFICATIONS),
         )
     use(database, monkeypatch)
@@ -78,13 +80,13 @@ async def test_what_is_ambiguous_or_nothing_is_refused_with_what_there_is(shell:
     for command in ("notification", "resend"):
         refused = await shell("subscriptions", command, "aa", "n1-a", exit_code=2)
         assert (
-            f"2 notifications begin with n1-a: {NOTIFICATIONS[1]}, {NOTIFICATIONS[0]}; name more of it"
-            in refused
+            f"2 notifications begin with n1-a: {NOTIFICATIONS[1]}, {NOTIFICATIONS[0]}; name more"
+            " of it" in refused
         )
         refused = await shell("subscriptions", command, "aa", "n1-c", exit_code=1)
         assert (
-            f"there is no notification n1-c: `statesvc subscriptions notifications {ONE}` names them"
-            in refused
+            f"there is no notification n1-c: `statesvc subscriptions notifications {ONE}` names"
+            " them" in refused
         )
         refused = await shell("subscriptions", command, "a", "n1-aa", exit_code=2)
         assert f"2 subscriptions begin with a: {ONE}, {OTHER}; name more of it" in refused

@@ -22,7 +22,8 @@ async def test_a_database_of_another_encoding_is_refused(
     name = f"test_{uuid4().hex}"
     with psycopg.connect(server.superuser_dsn, autocommit=True) as admin:
         admin.execute(
-            f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0 OWNER statesvc_owner"
+            f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE"
+            " template0 OWNER statesvc_owner"
         )
     try:
         use(Database.of(server.on(name)), monkeypatch)
@@ -50,7 +51,8 @@ async def test_entries_that_wait_for_their_time_are_named(
     use(database, monkeypatch)
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute(
-            "INSERT INTO statesvc.unsealed (batch_id, recorded_from) VALUES (1, statesvc.clock() + interval '1 hour')"
+            "INSERT INTO statesvc.unsealed (batch_id, recorded_from) VALUES (1, statesvc.clock() +"
+            " interval '1 hour')"
         )
     said = await shell("status", exit_code=1)
     assert "feed, stream and proofs wait" in said

@@ -11,11 +11,13 @@ async def test_a_worker_with_another_release_is_a_warning_until_it_is_gone(
     service: AsyncConnection[None], owner: AsyncConnection[None]
 ) -> None:
     await owner.execute(
-        "INSERT INTO statesvc.zone_release (zones, first_at, last_at) VALUES ('2025b', now(), now())"
+        "INSERT INTO statesvc.zone_release (zones, first_at, last_at) VALUES ('2025b', now(),"
+        " now())"
     )
     await owner.execute(
-        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at, zones)"
-        " VALUES ('w', 'worker', 'h', 1, '0', statesvc.clock(), statesvc.clock(), '2025b')"
+        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at,"
+        " last_seen_at, zones) VALUES ('w', 'worker', 'h', 1, '0', statesvc.clock(),"
+        " statesvc.clock(), '2025b')"
     )
     (found,) = [finding async for finding in check_zones(service)]
     assert found.urgency is Urgency.HUMAN

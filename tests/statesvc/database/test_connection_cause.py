@@ -47,7 +47,8 @@ async def test_a_role_that_has_all_its_connections_is_at_its_limit(
     name = f"limited_{uuid4().hex[:12]}"
     async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as admin:
         await admin.execute(
-            f"CREATE ROLE {name} LOGIN PASSWORD 'x' CONNECTION LIMIT 0 IN ROLE statesvc_service".encode()
+            f"CREATE ROLE {name} LOGIN PASSWORD 'x' CONNECTION LIMIT 0 IN ROLE"
+            " statesvc_service".encode()
         )
         try:
             with pytest.raises(psycopg.OperationalError) as raised:
@@ -75,17 +76,26 @@ async def test_a_session_that_was_ended_is_lost_and_a_wrong_statement_is_no_matt
     ("text", "cause"),
     [
         (
-            'connection failed: FATAL:  no pg_hba.conf entry for host "10.0.0.1", user "u", database "d", no encryption',
+            (
+                'connection failed: FATAL:  no pg_hba.conf entry for host "10.0.0.1", user "u",'
+                ' database "d", no encryption'
+            ),
             ConnectionCause.TLS,
         ),
         (
-            'connection failed: FATAL:  no pg_hba.conf entry for host "10.0.0.1", user "u", database "d", SSL encryption',
+            (
+                'connection failed: FATAL:  no pg_hba.conf entry for host "10.0.0.1", user "u",'
+                ' database "d", SSL encryption'
+            ),
             ConnectionCause.AUTH,
         ),
         ("connection failed: FATAL:  PAM authentication failed for user", ConnectionCause.AUTH),
         ("connection failed: FATAL:  sorry, too many clients already", ConnectionCause.LIMIT),
         (
-            "connection failed: FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute",
+            (
+                "connection failed: FATAL:  remaining connection slots are reserved for roles with"
+                " the SUPERUSER attribute"
+            ),
             ConnectionCause.LIMIT,
         ),
         ("connection failed: FATAL:  the database system is starting up", ConnectionCause.STARTING),

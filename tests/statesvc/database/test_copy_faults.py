@@ -40,8 +40,9 @@ def statement_of(fault: str) -> str:
 async def test_each_sequence_belongs_to_the_column_that_it_must_be_ahead_of(database: Any) -> None:
     unowned = await as_superuser(
         database,
-        "SELECT s.relname FROM pg_class s WHERE s.relkind = 'S' AND s.relnamespace = 'statesvc'::regnamespace"
-        " AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = s.oid AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i'))",
+        "SELECT s.relname FROM pg_class s WHERE s.relkind = 'S' AND s.relnamespace ="
+        " 'statesvc'::regnamespace AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = s.oid"
+        " AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i'))",
     )
     assert unowned == []
 
@@ -54,7 +55,8 @@ async def test_a_sequence_behind_its_column_is_named_with_the_command_that_repai
     assert await faults(database) == []
     (_, highest), *_ = await as_superuser(
         database,
-        "SELECT setval('statesvc.batch_id_seq', 1, false), (SELECT max(batch_id) FROM statesvc.batch)",
+        "SELECT setval('statesvc.batch_id_seq', 1, false), (SELECT max(batch_id) FROM"
+        " statesvc.batch)",
     )
     (fault,) = await faults(database)
     assert f"statesvc.batch.batch_id has values up to {highest}" in fault

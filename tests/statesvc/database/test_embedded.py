@@ -342,7 +342,8 @@ def test_data_of_another_build_of_the_major_is_served_on(
     first = make_server(binaries=binaries)
     ask(
         first.start().owner,
-        "CREATE TABLE parcel AS SELECT 'Ä'::text AS number, 'infinity'::timestamptz AS at UNION SELECT 'a', now()",
+        "CREATE TABLE parcel AS SELECT 'Ä'::text AS number, 'infinity'::timestamptz AS at UNION"
+        " SELECT 'a', now()",
     )
     ask(first.start().owner, "CREATE INDEX ON parcel (number, at)")
     first.stop()
@@ -351,7 +352,10 @@ def test_data_of_another_build_of_the_major_is_served_on(
     assert ask(dsns.owner, "SELECT string_agg(number, '' ORDER BY number) FROM parcel") == "aÄ"
     assert dsns.superuser is not None
     ask(dsns.owner, "CREATE EXTENSION IF NOT EXISTS plpgsql")
-    locale = "SELECT datcollate || datlocprovider::text || encoding FROM pg_database WHERE datname = current_database()"
+    locale = (
+        "SELECT datcollate || datlocprovider::text || encoding FROM pg_database WHERE datname ="
+        " current_database()"
+    )
     assert ask(dsns.superuser, locale) == "Cc6"
 
 

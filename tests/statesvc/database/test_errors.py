@@ -8,7 +8,10 @@ from psycopg import AsyncConnection
 
 from statesvc.database.sql_errors import Failure, advice, failure
 
-PARCEL = "CREATE TEMP TABLE parcel (number int PRIMARY KEY CHECK (number > 0)); INSERT INTO parcel VALUES (1);"
+PARCEL = (
+    "CREATE TEMP TABLE parcel (number int PRIMARY KEY CHECK (number > 0)); INSERT INTO parcel"
+    " VALUES (1);"
+)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,10 @@ from statesvc.database.migrator import MigrationReport, migrate
 pytestmark = pytest.mark.slow
 
 FIRST = "CREATE TABLE statesvc.parcel (number int NOT NULL);"
-HEAVIEST = "CREATE FUNCTION statesvc.heaviest() RETURNS int LANGUAGE sql RETURN (SELECT max(number) FROM statesvc.parcel);\n"
+HEAVIEST = (
+    "CREATE FUNCTION statesvc.heaviest() RETURNS int LANGUAGE sql RETURN (SELECT max(number) FROM"
+    " statesvc.parcel);\n"
+)
 
 
 @pytest.fixture
@@ -37,7 +40,8 @@ async def rows(dsn: str, statement: str) -> list[Any]:
 async def functions(database: Any) -> list[str]:
     found = await rows(
         database.owner_dsn,
-        "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = 'statesvc'::regnamespace ORDER BY 1",
+        "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace ="
+        " 'statesvc'::regnamespace ORDER BY 1",
     )
     return [signature.removeprefix("statesvc.") for (signature,) in found]
 
@@ -102,13 +106,15 @@ async def test_a_database_from_before_the_baseline_is_refused_and_told_what_to_d
     await rows(bare_database.owner_dsn, "CREATE SCHEMA statesvc")
     await rows(
         bare_database.owner_dsn,
-        "CREATE TABLE statesvc.schema_migrations AS SELECT version, 'old' AS name, 'old' AS sha256, now() AS applied_at, 1 AS duration_ms"
-        " FROM generate_series(1, 32) AS version",
+        "CREATE TABLE statesvc.schema_migrations AS SELECT version, 'old' AS name, 'old' AS sha256,"
+        " now() AS applied_at, 1 AS duration_ms FROM generate_series(1, 32) AS version",
     )
     for check_only in (True, False):
         with pytest.raises(
             MigrationError,
-            match=r"another text of 0001_foundation.*make a new database.*remove its data directory",
+            match=(
+                r"another text of 0001_foundation.*make a new database.*remove its data directory"
+            ),
         ):
             await migrate(bare_database.owner_dsn, bare_database.service_dsn, check_only=check_only)
     tables = "SELECT relname FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace"
@@ -284,7 +290,10 @@ async def test_an_index_of_a_partitioned_table_is_built_without_blocking_writers
         await rows(impatient, "INSERT INTO statesvc.scan VALUES (1, 2), (2, 3)")
         await traffic.commit()
     assert (await migration).applied == ("0003_index",)
-    parts = "SELECT indexrelid::regclass::text, indisvalid FROM pg_index WHERE indrelid::regclass::text LIKE 'statesvc.scan%' ORDER BY 1"
+    parts = (
+        "SELECT indexrelid::regclass::text, indisvalid FROM pg_index WHERE indrelid::regclass::text"
+        " LIKE 'statesvc.scan%' ORDER BY 1"
+    )
     assert await rows(bare_database.owner_dsn, parts) == [
         ("statesvc.scan_1_scan_number", True),
         ("statesvc.scan_2_scan_number", True),
@@ -296,7 +305,8 @@ async def test_the_service_gets_its_privileges_and_no_more(
     bare_database: Any, folder: Path
 ) -> None:
     (folder / "privileges.sql").write_text(
-        "GRANT USAGE ON SCHEMA statesvc TO {service_role};\nGRANT SELECT ON ALL TABLES IN SCHEMA statesvc TO {service_role};"
+        "GRANT USAGE ON SCHEMA statesvc TO {service_role};\nGRANT SELECT ON ALL TABLES IN SCHEMA"
+        " statesvc TO {service_role};"
     )
     await run(bare_database, folder)
     assert await rows(bare_database.service_dsn, "SELECT FROM statesvc.parcel") == []

@@ -31,7 +31,10 @@ async def as_superuser(database: Any, *statements: str) -> None:
 
 async def partition(database: Any, table: str, months: int = 0) -> str:
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as connection:
-        query = "SELECT to_char((statesvc.clock() AT TIME ZONE 'UTC') + make_interval(months => %s), 'YYYYMM')"
+        query = (
+            "SELECT to_char((statesvc.clock() AT TIME ZONE 'UTC') + make_interval(months => %s),"
+            " 'YYYYMM')"
+        )
         row = await (await connection.execute(query, (months,))).fetchone()
     assert row is not None
     return f"{table}_{row[0]}"

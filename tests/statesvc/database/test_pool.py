@@ -98,7 +98,10 @@ async def test_connections_that_died_while_idle_reach_nobody(pool: Pool, databas
     for connection in connections:
         await pool.putconn(connection)
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as admin:
-        dead = "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE application_name = 'statesvc test'"
+        dead = (
+            "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE"
+            " application_name = 'statesvc test'"
+        )
         assert await one(admin, f"{dead} AND datname = current_database()") == 3
     async with asyncio.timeout(1):
         for _ in range(6):

@@ -199,8 +199,9 @@ def read_all(row: tuple[Any, ...]) -> None:
 
 
 ASKED = (
-    "SELECT '2026-03-04 05:06:07+00'::timestamptz, '1 day 90 seconds'::interval::text, %(bytes)s::bytea, 'a – b\\n',"
-    " '{NULL,\"NULL\"}'::text[], 0.1::float8 + 0.2::float8, current_setting('TimeZone') = 'UTC'"
+    "SELECT '2026-03-04 05:06:07+00'::timestamptz, '1 day 90 seconds'::interval::text,"
+    " %(bytes)s::bytea, 'a – b\\n', '{NULL,\"NULL\"}'::text[], 0.1::float8 + 0.2::float8,"
+    " current_setting('TimeZone') = 'UTC'"
 )
 PARAMETERS = {"bytes": b"\x00\\'x"}
 

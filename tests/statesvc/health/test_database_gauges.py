@@ -48,8 +48,9 @@ async def test_dead_letters_show_by_cause_and_carriers_by_their_last_push(
     pool: Pool, owner: AsyncConnection[Any]
 ) -> None:
     await owner.execute(
-        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at)"
-        " SELECT 'message', c, 'ups', statesvc.clock() FROM unnest(ARRAY['unreadable', 'unreadable', 'unknown_format']) c"
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at) SELECT 'message',"
+        " c, 'ups', statesvc.clock() FROM unnest(ARRAY['unreadable', 'unreadable',"
+        " 'unknown_format']) c"
     )
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex')")
     await owner.execute(
@@ -82,16 +83,19 @@ async def test_only_the_subscriptions_with_the_most_waiting_show(
     pool: Pool, owner: AsyncConnection[Any]
 ) -> None:
     await owner.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets)"
-        " SELECT lpad(n::text, 32, '0')::uuid, statesvc.clock(), 'x', 'x', 'https://x', '{}' FROM generate_series(1, 30) n"
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
+        " sealed_secrets) SELECT lpad(n::text, 32, '0')::uuid, statesvc.clock(), 'x', 'x',"
+        " 'https://x', '{}' FROM generate_series(1, 30) n"
     )
     await owner.execute(
-        "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at)"
-        " SELECT lpad(n::text, 32, '0')::uuid, gen_random_uuid(), 1, statesvc.clock() - n * interval '1 minute', statesvc.clock()"
-        " FROM generate_series(1, 30) n, generate_series(1, n)"
+        "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at,"
+        " created_at) SELECT lpad(n::text, 32, '0')::uuid, gen_random_uuid(), 1, statesvc.clock() -"
+        " n * interval '1 minute', statesvc.clock() FROM generate_series(1, 30) n,"
+        " generate_series(1, n)"
     )
     await owner.execute(
-        "UPDATE statesvc.subscription SET paused_at = statesvc.clock() WHERE subscription_id = lpad('30', 32, '0')::uuid"
+        "UPDATE statesvc.subscription SET paused_at = statesvc.clock() WHERE subscription_id ="
+        " lpad('30', 32, '0')::uuid"
     )
     told = await Scraper(pool).scrape()
     waiting = sorted(

@@ -23,7 +23,10 @@ async def test_who_locks_the_inbox_is_named_by_readiness_and_doctor(
                 await asyncio.sleep(0.05)
             doctor = await read_lock_fault(service)
             status = await read_status(service)
-        named = f"statesvc.inbox is locked by pid {other.info.backend_pid} (statesvc_owner, LOCK TABLE, for "
+        named = (
+            f"statesvc.inbox is locked by pid {other.info.backend_pid} (statesvc_owner, LOCK TABLE,"
+            " for "
+        )
         assert named in found[0].text
         assert named in (doctor or "")
         assert named in status.troubles[0].text
@@ -41,7 +44,8 @@ async def test_an_invalid_index_is_named(
 ) -> None:
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as superuser:
         await superuser.execute(
-            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'statesvc.inbox_token'::regclass"
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid ="
+            " 'statesvc.inbox_token'::regclass"
         )
     found = [finding.text async for finding in check_database(service)]
     assert [

@@ -35,13 +35,13 @@ async def _now(owner: AsyncConnection[Any]) -> float:
 
 async def _put(owner: AsyncConnection[Any], one: UUID) -> None:
     await owner.execute(
-        "INSERT INTO statesvc.body (message_id, received_at, carrier_id, commitment, headers, sealed)"
-        " VALUES (%s, statesvc.clock(), 'ups', %s, '{}', 'x')",
+        "INSERT INTO statesvc.body (message_id, received_at, carrier_id, commitment, headers,"
+        " sealed) VALUES (%s, statesvc.clock(), 'ups', %s, '{}', 'x')",
         (one, bytes(32)),
     )
     await owner.execute(
-        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
-        " VALUES (%s, statesvc.clock(), statesvc.clock(), 1, 'ups', '')",
+        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id,"
+        " sealed_key) VALUES (%s, statesvc.clock(), statesvc.clock(), 1, 'ups', '')",
         (one,),
     )
 
@@ -49,10 +49,10 @@ async def _put(owner: AsyncConnection[Any], one: UUID) -> None:
 async def _settled(owner: AsyncConnection[Any], one: UUID) -> None:
     await owner.execute("DELETE FROM statesvc.inbox WHERE message_id = %s", (one,))
     await owner.execute(
-        "INSERT INTO statesvc.message"
-        " (message_id, received_at, settled_at, attempts, events, carrier_id, outcome, normalizer, worker, shipments)"
-        " SELECT b.message_id, b.received_at, b.received_at, 1, 0, 'ups', 'empty', 'ups@1', 'w', '{}'"
-        " FROM statesvc.body b WHERE b.message_id = %s",
+        "INSERT INTO statesvc.message (message_id, received_at, settled_at, attempts, events,"
+        " carrier_id, outcome, normalizer, worker, shipments) SELECT b.message_id, b.received_at,"
+        " b.received_at, 1, 0, 'ups', 'empty', 'ups@1', 'w', '{}' FROM statesvc.body b WHERE"
+        " b.message_id = %s",
         (one,),
     )
 
@@ -131,22 +131,25 @@ async def test_a_notification_that_is_due_waits_has_ended_or_is_missing(
     )
     for one in (waiting, delivered, covered, deleted, lost):
         await owner.execute(
-            "INSERT INTO statesvc.notification (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type,"
-            " carrier_id, tracking_number, from_status, to_status) VALUES (%s, 1, %s, statesvc.clock(), statesvc.clock(), %s,"
-            " 'shipment.updated', 'ups', 'N', 'unknown', 'unknown')",
+            "INSERT INTO statesvc.notification (shipment_id, sequence, subscription_id, created_at,"
+            " occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status)"
+            " VALUES (%s, 1, %s, statesvc.clock(), statesvc.clock(), %s, 'shipment.updated', 'ups',"
+            " 'N', 'unknown', 'unknown')",
             (shipment, one, str(one)),
         )
     await _queue(owner, waiting, shipment, 1)
     await _queue(owner, covered, shipment, 3)
     await owner.execute(
-        "INSERT INTO statesvc.notification_gap VALUES (%s, 3, %s, statesvc.clock(), 1, 1, 2, ARRAY[1])",
+        "INSERT INTO statesvc.notification_gap VALUES (%s, 3, %s, statesvc.clock(), 1, 1, 2,"
+        " ARRAY[1])",
         (shipment, covered),
     )
     for one in (delivered, no_row):
         await _end(owner, shipment, one, batch)
     await owner.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets, deleted_at)"
-        " VALUES (%s, statesvc.clock(), 'x', 'x', 'https://x', '{}', statesvc.clock())",
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
+        " sealed_secrets, deleted_at) VALUES (%s, statesvc.clock(), 'x', 'x', 'https://x', '{}',"
+        " statesvc.clock())",
         (deleted,),
     )
     async with pool.connection() as connection:
@@ -169,16 +172,16 @@ async def _fan_out(owner: AsyncConnection[Any], shipment: UUID, subscriptions: l
     async with owner.transaction():
         row = await (
             await owner.execute(
-                "INSERT INTO statesvc.batch (recorded_from, recorded_to, entries, leaf_hashes, writer)"
-                " VALUES (statesvc.clock(), statesvc.clock(), 1, %s, 'w') RETURNING batch_id, recorded_from",
+                "INSERT INTO statesvc.batch (recorded_from, recorded_to, entries, leaf_hashes,"
+                " writer) VALUES (statesvc.clock(), statesvc.clock(), 1, %s, 'w') RETURNING"
+                " batch_id, recorded_from",
                 (bytes(32),),
             )
         ).fetchone()
         assert row is not None
         await owner.execute(
-            "INSERT INTO statesvc.fanout"
-            " (shipment_id, sequence, recorded_at, batch_id, ordinal, subscriptions, replayed, canonical)"
-            " VALUES (%s, 1, %s, %s, 0, %s, false, '{}')",
+            "INSERT INTO statesvc.fanout (shipment_id, sequence, recorded_at, batch_id, ordinal,"
+            " subscriptions, replayed, canonical) VALUES (%s, 1, %s, %s, 0, %s, false, '{}')",
             (shipment, row[1], row[0], subscriptions),
         )
         await owner.execute(
@@ -192,17 +195,17 @@ async def _queue(
     owner: AsyncConnection[Any], subscription: UUID, shipment: UUID, sequence: int
 ) -> None:
     await owner.execute(
-        "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at)"
-        " VALUES (%s, %s, %s, statesvc.clock(), statesvc.clock())",
+        "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at,"
+        " created_at) VALUES (%s, %s, %s, statesvc.clock(), statesvc.clock())",
         (subscription, shipment, sequence),
     )
 
 
 async def _end(owner: AsyncConnection[Any], shipment: UUID, subscription: UUID, batch: int) -> None:
     await owner.execute(
-        "INSERT INTO statesvc.attempt"
-        " (shipment_id, sequence, subscription_id, recorded_at, batch_id, ordinal, outcome, number, started_at, duration_ms, canonical)"
-        " VALUES (%s, 1, %s, statesvc.clock(), %s, 0, 'delivered', 1, statesvc.clock(), 1, '{}')",
+        "INSERT INTO statesvc.attempt (shipment_id, sequence, subscription_id, recorded_at,"
+        " batch_id, ordinal, outcome, number, started_at, duration_ms, canonical) VALUES (%s, 1,"
+        " %s, statesvc.clock(), %s, 0, 'delivered', 1, statesvc.clock(), 1, '{}')",
         (shipment, subscription, batch),
     )
 
@@ -221,7 +224,8 @@ async def test_a_count_that_is_written_twice_is_the_same(
     await ack_counts.flush()
     rows = await (
         await owner.execute(
-            "SELECT sum(accepted), sum(duplicates), sum(refused), max(last_at) IS NOT NULL FROM statesvc.ack_count"
+            "SELECT sum(accepted), sum(duplicates), sum(refused), max(last_at) IS NOT NULL FROM"
+            " statesvc.ack_count"
         )
     ).fetchall()
     assert rows == [(2, 1, 1, True)]

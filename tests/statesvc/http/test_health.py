@@ -50,7 +50,8 @@ async def test_a_pending_migration_is_named(pool: Pool) -> None:
 async def test_a_log_that_the_sealer_refuses_is_named(pool: Pool) -> None:
     async with pool.connection() as connection:
         await connection.execute(
-            "INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('a backup was restored', now())"
+            "INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('a backup was restored',"
+            " now())"
         )
     (reason,) = await Readiness(pool, migrations=shipped_migrations()).reasons()
     assert reason.endswith("nothing is sealed and nobody is notified: a backup was restored")
@@ -66,7 +67,8 @@ async def test_a_database_that_only_reads_is_not_ready(database: Any) -> None:
     ) as pool:
         (reason,) = await Readiness(pool, migrations=()).reasons()
         assert reason.startswith(
-            "the database takes no writes (default_transaction_read_only is on): no push is acknowledged"
+            "the database takes no writes (default_transaction_read_only is on): no push is"
+            " acknowledged"
         )
     async with make_pool(database.service_dsn, name="test health", limits=LIMITS) as pool:
         assert await Readiness(pool, migrations=()).reasons() == [
@@ -101,7 +103,8 @@ async def test_missing_partitions_are_named_where_the_clock_is_right(
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         name = datetime.now(UTC).strftime("body_%Y%m%d")
         await owner.execute(
-            f"ALTER TABLE statesvc.body DETACH PARTITION statesvc.{name}; DROP TABLE statesvc.{name}"
+            f"ALTER TABLE statesvc.body DETACH PARTITION statesvc.{name}; DROP TABLE"
+            f" statesvc.{name}"
         )
     (reason,) = await Readiness(pool, migrations=shipped_migrations()).reasons()
     assert reason.startswith("nothing can be stored: no partition of today in body")

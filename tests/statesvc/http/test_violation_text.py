@@ -58,7 +58,10 @@ class Asked(ClosedModel):
         ({"word": "c"}, "should be 'a' or 'b'"),
         (
             {"colour": 1},
-            "is no member of this object; it takes: at, count, day, is_good, name, numbers, wait, word",
+            (
+                "is no member of this object; it takes: at, count, day, is_good, name, numbers,"
+                " wait, word"
+            ),
         ),
     ],
 )

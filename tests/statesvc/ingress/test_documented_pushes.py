@@ -63,7 +63,9 @@ PUSHES: Final = (
         source="digest: sendcloud.dev/api/v2/webhooks and /api/v3/webhooks, read 2026-11",
         secret="secretkey",
         headers={
-            "Sendcloud-Signature": "1eed4b3d41f4653ac64fd56f1bf1cbfd349e4482cbc11dff7134bd93e5da4b0a"
+            "Sendcloud-Signature": (
+                "1eed4b3d41f4653ac64fd56f1bf1cbfd349e4482cbc11dff7134bd93e5da4b0a"
+            )
         },
         body=b'{"key": "value"}',
     ),
@@ -90,22 +92,33 @@ PUSHES: Final = (
     ),
     Push(
         carrier_id="easypost",
-        source="digest: EasyPost client libraries, test of validate_webhook with the event body of EasyPost/examples, read 2026-11",
+        source=(
+            "digest: EasyPost client libraries, test of validate_webhook with the event body of"
+            " EasyPost/examples, read 2026-11"
+        ),
         secret="s\N{LATIN SMALL LETTER E WITH ACUTE}cret",
         headers={
-            "X-Hmac-Signature": "hmac-sha256-hex=38f3f53c103713df81616a0a186d77141957323ec21d5fe9363db93840f527db"
+            "X-Hmac-Signature": (
+                "hmac-sha256-hex=38f3f53c103713df81616a0a186d77141957323ec21d5fe9363db93840f527db"
+            )
         },
         body=EASYPOST_BODY.read_bytes(),
     ),
     Push(
         carrier_id="easyship",
-        source="developers.easyship.com/reference/webhooks-guide.md of 2026-04-20: secret and claims of its example",
+        source=(
+            "developers.easyship.com/reference/webhooks-guide.md of 2026-04-20: secret and claims"
+            " of its example"
+        ),
         secret=EASYSHIP_SECRET,
         headers={"X-EASYSHIP-SIGNATURE": EASYSHIP_TOKEN},
     ),
     Push(
         carrier_id="fedex",
-        source="developer.fedex.com, Advanced Integrated Visibility Validation Process (its Java), read 2026-11",
+        source=(
+            "developer.fedex.com, Advanced Integrated Visibility Validation Process (its Java),"
+            " read 2026-11"
+        ),
         secret="secureToken",
         headers={"fdx-signature": based(hmac_of("secureToken", BODY))},
     ),
@@ -135,7 +148,10 @@ PUSHES: Final = (
     ),
     Push(
         carrier_id="aftership",
-        source="the returns page's note on organizations from before 2022-10-25: hmac-sha256={signature}, read 2026-11",
+        source=(
+            "the returns page's note on organizations from before 2022-10-25:"
+            " hmac-sha256={signature}, read 2026-11"
+        ),
         secret="webhook-secret",
         headers={"am-webhook-signature": f"hmac-sha256={based(hmac_of('webhook-secret', BODY))}"},
     ),
@@ -147,14 +163,20 @@ PUSHES: Final = (
     ),
     Push(
         carrier_id="dhl_unified",
-        source="developer.dhl.com, DHL Shipment Tracking Push Bruno Collection of 2025-07: hook.authentication",
+        source=(
+            "developer.dhl.com, DHL Shipment Tracking Push Bruno Collection of 2025-07:"
+            " hook.authentication"
+        ),
         secret="example-token-123",
         headers={"example-secure-header": "example-token-123"},
         chosen="header:example-secure-header",
     ),
     Push(
         carrier_id="amazon",
-        source="developer-docs.amazon.com/amazon-shipping/docs/track-a-shipment-push-notifications, API key, read 2026-11",
+        source=(
+            "developer-docs.amazon.com/amazon-shipping/docs/track-a-shipment-push-notifications,"
+            " API key, read 2026-11"
+        ),
         secret="abcdef12345",
         headers={"X-API-KEY": "abcdef12345"},
         chosen="header:X-API-KEY",
@@ -168,7 +190,9 @@ PUSHES: Final = (
     ),
     Push(
         carrier_id="shippo",
-        source="docs.goshippo.com/docs/Tracking/WebhookSecurity, self-generated token, read 2026-11",
+        source=(
+            "docs.goshippo.com/docs/Tracking/WebhookSecurity, self-generated token, read 2026-11"
+        ),
         secret="123abc",
         query={"token": "123abc"},
     ),
@@ -177,12 +201,17 @@ PUSHES: Final = (
         source="the same page, HMAC: its stamp t=1688493073, read 2026-11",
         secret="shared",
         headers={
-            "Shippo-Auth-Signature": f"t=1688493073,v1={hmac_of('shared', b'1688493073.' + BODY).hex()}"
+            "Shippo-Auth-Signature": (
+                f"t=1688493073,v1={hmac_of('shared', b'1688493073.' + BODY).hex()}"
+            )
         },
     ),
     Push(
         carrier_id="17track",
-        source="api.17track.net/en/doc, Notification verification: SHA256 of the content, '/' and the key",
+        source=(
+            "api.17track.net/en/doc, Notification verification: SHA256 of the content, '/' and"
+            " the key"
+        ),
         secret="securityKey",
         headers={"sign": hashlib.sha256(BODY + b"/securityKey").hexdigest()},
     ),
@@ -200,7 +229,10 @@ PUSHES: Final = (
     ),
     Push(
         carrier_id="inpost",
-        source="developers.inpost-group.com/webhook-signature-verification, the body alone, read 2026-11",
+        source=(
+            "developers.inpost-group.com/webhook-signature-verification, the body alone, read"
+            " 2026-11"
+        ),
         secret="shared",
         headers={"x-inpost-signature": based(hmac_of("shared", BODY))},
     ),
@@ -222,13 +254,19 @@ PUSHES: Final = (
     ),
     Push(
         carrier_id="ninjavan",
-        source="Ninja Van's PHP sample (base64 of hash_hmac over php://input), as pastebin.com/iXfCe4W8 has it, read 2026-11",
+        source=(
+            "Ninja Van's PHP sample (base64 of hash_hmac over php://input), as"
+            " pastebin.com/iXfCe4W8 has it, read 2026-11"
+        ),
         secret="my_shared_secret",
         headers={"X-NINJAVAN-HMAC-SHA256": based(hmac_of("my_shared_secret", BODY))},
     ),
     Push(
         carrier_id="jtexpress",
-        source="J&T Open Platform of Malaysia, 2.1: base64(md5(bizContent + privateKey)) with the key of its sandbox, read 2026-11",
+        source=(
+            "J&T Open Platform of Malaysia, 2.1: base64(md5(bizContent + privateKey)) with the key"
+            " of its sandbox, read 2026-11"
+        ),
         secret="8e88c8477d4e4939859c560192fcafbc",
         headers={"digest": "WdRuj0AEzWg9lDM1nxyWhw=="},
         body=b"bizContent=%7B%22customerCode%22%3A%22ITTEST0001%22%2C%22txlogisticId%22%3A%22TEST123%22%7D&x=1",
@@ -241,7 +279,9 @@ PUSHES: Final = (
     ),
     Push(
         carrier_id="ups",
-        source="UPS-API/api-documentation, UPSTrackAlert.yaml of 2024: destination.credential, opaque",
+        source=(
+            "UPS-API/api-documentation, UPSTrackAlert.yaml of 2024: destination.credential, opaque"
+        ),
         secret="opaque",
         headers={"credential": "opaque"},
     ),

@@ -116,7 +116,8 @@ async def test_small_bodies_share_no_group_with_large_ones(
     await group_commit.stop(grace_seconds=1)
     async with await AsyncConnection.connect(database.owner_dsn) as connection:
         cursor = await connection.execute(
-            "SELECT count(*), bool_or(body_bytes > %s), bool_and(body_bytes > %s) FROM statesvc.inbox GROUP BY xmin::text",
+            "SELECT count(*), bool_or(body_bytes > %s), bool_and(body_bytes > %s) FROM"
+            " statesvc.inbox GROUP BY xmin::text",
             (SMALL_BYTES, SMALL_BYTES),
         )
         assert sorted(await cursor.fetchall()) == [*[(1, True, True)] * 4, (4, False, False)]
@@ -228,7 +229,8 @@ async def test_a_further_lane_opens_only_for_a_group_worth_it(
             async with asyncio.timeout(30):
                 while True:
                     cursor = await watcher.execute(
-                        "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted AND relation = 'statesvc.receipt'::regclass"
+                        "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted AND relation ="
+                        " 'statesvc.receipt'::regclass"
                     )
                     waiting = int((await cursor.fetchall())[0][0])
                     if waiting >= at_least:
@@ -282,7 +284,8 @@ async def test_a_missing_partition_is_no_ones_row(
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         partitions = await (
             await owner.execute(
-                "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'statesvc.body'::regclass"
+                "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent ="
+                " 'statesvc.body'::regclass"
             )
         ).fetchall()
         for (partition,) in partitions:

@@ -166,7 +166,8 @@ async def test_an_announced_length_over_the_bound_is_refused_before_a_byte_of_it
     site = await serve()
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
     writer.write(
-        b"POST /v1/webhooks/acme HTTP/1.1\r\nHost: x\r\ncredential: new\r\nContent-Length: 100001\r\n\r\n"
+        b"POST /v1/webhooks/acme HTTP/1.1\r\nHost: x\r\ncredential: new\r\nContent-Length:"
+        b" 100001\r\n\r\n"
     )
     async with asyncio.timeout(2):
         assert b" 413 " in await reader.readline()
@@ -198,7 +199,8 @@ async def test_a_client_that_hangs_up_in_its_body_leaves_nothing_behind(serve: A
     site = await serve()
     _, writer = await asyncio.open_connection("127.0.0.1", site.port)
     writer.write(
-        b"POST /v1/webhooks/acme HTTP/1.1\r\nHost: x\r\ncredential: new\r\nContent-Length: 100\r\n\r\nhalf"
+        b"POST /v1/webhooks/acme HTTP/1.1\r\nHost: x\r\ncredential: new\r\nContent-Length:"
+        b" 100\r\n\r\nhalf"
     )
     await writer.drain()
     writer.close()

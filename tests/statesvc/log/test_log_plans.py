@@ -28,8 +28,14 @@ from tests.world.story import story
 pytestmark = pytest.mark.slow
 
 FILLED = (
-    "INSERT INTO statesvc.batch SELECT n, now(), now(), 2, decode(repeat('00', 64), 'hex'), 'x' FROM generate_series(1, 20000) n",
-    "INSERT INTO statesvc.sealed_batch SELECT 2 * n - 2, n, now(), now() + interval '1 hour', 2, now() FROM generate_series(1, 20000) n",
+    (
+        "INSERT INTO statesvc.batch SELECT n, now(), now(), 2, decode(repeat('00', 64), 'hex'), 'x'"
+        " FROM generate_series(1, 20000) n"
+    ),
+    (
+        "INSERT INTO statesvc.sealed_batch SELECT 2 * n - 2, n, now(), now() + interval '1 hour',"
+        " 2, now() FROM generate_series(1, 20000) n"
+    ),
     (
         "INSERT INTO statesvc.action SELECT statesvc.clock(), n, o, 'x', 'x', 'x', 'x'"
         " FROM generate_series(1, 20000) n, generate_series(0, 1) o"
@@ -51,10 +57,14 @@ FIVE_YEARS = (
     END $$
     """,
     (
-        "INSERT INTO statesvc.batch SELECT n, at, at, 256, decode(repeat('00', 32 * 256), 'hex'), 'x' FROM generate_series(1, 60) n,"
-        " LATERAL (SELECT date_trunc('month', now(), 'UTC') + n * interval '1 month' AS at) m"
+        "INSERT INTO statesvc.batch SELECT n, at, at, 256, decode(repeat('00', 32 * 256), 'hex'),"
+        " 'x' FROM generate_series(1, 60) n, LATERAL (SELECT date_trunc('month', now(), 'UTC') + n"
+        " * interval '1 month' AS at) m"
     ),
-    "INSERT INTO statesvc.sealed_batch SELECT 256 * (batch_id - 1), batch_id, recorded_from, recorded_to, 256, now() FROM statesvc.batch",
+    (
+        "INSERT INTO statesvc.sealed_batch SELECT 256 * (batch_id - 1), batch_id, recorded_from,"
+        " recorded_to, 256, now() FROM statesvc.batch"
+    ),
     "ANALYZE",
 )
 """A batch a month."""

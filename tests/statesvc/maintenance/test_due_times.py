@@ -27,7 +27,8 @@ class Woken:
 async def ready(shop: Shop) -> int:
     return int(
         await shop.value(
-            "SELECT count(*) FROM statesvc.inbox WHERE token IS NULL AND available_at <= statesvc.clock()"
+            "SELECT count(*) FROM statesvc.inbox WHERE token IS NULL AND available_at <="
+            " statesvc.clock()"
         )
     )
 
@@ -68,7 +69,8 @@ async def test_a_message_that_was_given_back_while_the_clock_was_ahead_comes_at_
 async def test_new_messages_do_not_hide_below_a_mark_that_was_set_ahead(shop: Shop) -> None:
     await shop.say({"number": "B1", "status": "picked_up"})
     await shop.connection.execute(
-        "UPDATE statesvc.lane SET low_water = statesvc.clock() + interval '1 hour' WHERE carrier_id = 'acme'"
+        "UPDATE statesvc.lane SET low_water = statesvc.clock() + interval '1 hour' WHERE carrier_id"
+        " = 'acme'"
     )
     assert await seconds_in_future(shop.connection) > HOUR - 60
     assert await repair_inbox(shop.connection) == 1

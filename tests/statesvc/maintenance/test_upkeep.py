@@ -26,23 +26,25 @@ async def test_attempts_and_silent_workers_are_forgotten_in_time(
     database: Any, service: Connection
 ) -> None:
     await service.execute(
-        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at)"
-        " SELECT w, 'worker', 'h', 1, '0', statesvc.clock(), statesvc.clock() + h * interval '1 hour'"
-        " FROM (VALUES ('silent', 0), ('alive', 100 * 24)) v(w, h)"
+        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at,"
+        " last_seen_at) SELECT w, 'worker', 'h', 1, '0', statesvc.clock(), statesvc.clock() + h *"
+        " interval '1 hour' FROM (VALUES ('silent', 0), ('alive', 100 * 24)) v(w, h)"
     )
     await service.execute(
         "INSERT INTO statesvc.message_attempt (message_id, ended_at, attempt, carrier_id, outcome)"
-        " SELECT lpad(m::text, 32, '0')::uuid, statesvc.clock() + d * interval '1 day', 1, 'ups', 'retried'"
-        " FROM (VALUES (1, 0), (2, 30), (3, 0), (4, 0), (5, 0)) v(m, d)"
+        " SELECT lpad(m::text, 32, '0')::uuid, statesvc.clock() + d * interval '1 day', 1, 'ups',"
+        " 'retried' FROM (VALUES (1, 0), (2, 30), (3, 0), (4, 0), (5, 0)) v(m, d)"
     )
     await service.execute(
-        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
-        " VALUES (lpad('3', 32, '0')::uuid, statesvc.clock(), statesvc.clock(), 1, 'ups', '')"
+        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id,"
+        " sealed_key) VALUES (lpad('3', 32, '0')::uuid, statesvc.clock(), statesvc.clock(), 1,"
+        " 'ups', '')"
     )
     await service.execute(
-        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id, resolved_at, resolution)"
-        " VALUES ('message', 'unreadable', 'ups', statesvc.clock(), lpad('4', 32, '0')::uuid, NULL, NULL),"
-        " ('message', 'unreadable', 'ups', statesvc.clock(), lpad('5', 32, '0')::uuid, statesvc.clock(), 'discarded')"
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id,"
+        " resolved_at, resolution) VALUES ('message', 'unreadable', 'ups', statesvc.clock(),"
+        " lpad('4', 32, '0')::uuid, NULL, NULL), ('message', 'unreadable', 'ups', statesvc.clock(),"
+        " lpad('5', 32, '0')::uuid, statesvc.clock(), 'discarded')"
     )
     await _days_pass(database, 100)
     await once(service)
@@ -61,15 +63,17 @@ async def test_what_was_resolved_or_seen_long_ago_is_forgotten_and_nothing_that_
     database: Any, service: Connection
 ) -> None:
     await service.execute(
-        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id, resolved_at, resolution)"
-        " SELECT 'message', c, 'ups', statesvc.clock(), gen_random_uuid(), statesvc.clock() + d * interval '1 day',"
-        " CASE WHEN d IS NOT NULL THEN 'discarded' END FROM (VALUES ('old', 0), ('young', 10), ('open', NULL)) v(c, d)"
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id,"
+        " resolved_at, resolution) SELECT 'message', c, 'ups', statesvc.clock(), gen_random_uuid(),"
+        " statesvc.clock() + d * interval '1 day', CASE WHEN d IS NOT NULL THEN 'discarded' END"
+        " FROM (VALUES ('old', 0), ('young', 10), ('open', NULL)) v(c, d)"
     )
     await service.execute(
-        "INSERT INTO statesvc.notice (kind, target, created_at, details, seen_at, send_at)"
-        " SELECT k, 'x', statesvc.clock() + d * interval '1 day', '{}', CASE WHEN seen THEN statesvc.clock() END,"
-        " CASE WHEN waits THEN statesvc.clock() END FROM (VALUES ('old', 0, true, false), ('young', 10, true, false),"
-        " ('unseen', 0, false, false), ('unsent', 0, true, true)) v(k, d, seen, waits)"
+        "INSERT INTO statesvc.notice (kind, target, created_at, details, seen_at, send_at) SELECT"
+        " k, 'x', statesvc.clock() + d * interval '1 day', '{}', CASE WHEN seen THEN"
+        " statesvc.clock() END, CASE WHEN waits THEN statesvc.clock() END FROM (VALUES ('old', 0,"
+        " true, false), ('young', 10, true, false), ('unseen', 0, false, false), ('unsent', 0,"
+        " true, true)) v(k, d, seen, waits)"
     )
     await _days_pass(database, 405)
     await once(service)
@@ -91,7 +95,8 @@ async def _write_batch(connection: Connection) -> None:
 
 async def _partitions(connection: Connection) -> set[str]:
     cursor = await connection.execute(
-        "SELECT inhrelid::regclass::text FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid WHERE c.relkind = 'r'"
+        "SELECT inhrelid::regclass::text FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid WHERE"
+        " c.relkind = 'r'"
     )
     return {name for (name,) in await cursor.fetchall()}
 
@@ -149,8 +154,9 @@ async def test_receipts_are_forgotten_after_48_hours_however_many(
     database: Any, service: Connection
 ) -> None:
     receipts = (
-        "INSERT INTO statesvc.receipt (digest, message_id, received_at)"
-        " SELECT decode(lpad(to_hex(n), 32, %s), 'hex'), gen_random_uuid(), statesvc.clock() FROM generate_series(1, %s) n"
+        "INSERT INTO statesvc.receipt (digest, message_id, received_at) SELECT"
+        " decode(lpad(to_hex(n), 32, %s), 'hex'), gen_random_uuid(), statesvc.clock() FROM"
+        " generate_series(1, %s) n"
     )
     await service.execute(receipts, ("0", 12_000))
     await _days_pass(database, 1)

@@ -158,7 +158,8 @@ class World:
     async def shipment(self, *, erased: bool = False) -> tuple[UUID, SealingKey]:
         shipment_id, key = uuid4(), SealingKey.fresh()
         await self.connection.execute(
-            "INSERT INTO statesvc.stream VALUES (%s, 'ups', %s, '', 0, %s, statesvc.clock(), statesvc.clock(), %s, %s)",
+            "INSERT INTO statesvc.stream VALUES (%s, 'ups', %s, '', 0, %s, statesvc.clock(),"
+            " statesvc.clock(), %s, %s)",
             (
                 shipment_id,
                 shipment_id.hex,
@@ -195,7 +196,8 @@ class World:
 
     async def outbox(self) -> list[Any]:
         return await self.rows(
-            "SELECT shipment_id, sequence, attempts, token IS NOT NULL FROM statesvc.outbox ORDER BY 1, 2"
+            "SELECT shipment_id, sequence, attempts, token IS NOT NULL FROM statesvc.outbox ORDER"
+            " BY 1, 2"
         )
 
     async def attempts(self) -> list[Any]:

@@ -13,7 +13,8 @@ HOUR = 3600.0
 
 async def due(world: Any) -> list[bool]:
     rows = await world.rows(
-        "SELECT available_at <= statesvc.clock() FROM statesvc.outbox ORDER BY shipment_id, sequence"
+        "SELECT available_at <= statesvc.clock() FROM statesvc.outbox ORDER BY shipment_id,"
+        " sequence"
     )
     return [found for (found,) in rows]
 
@@ -49,7 +50,8 @@ async def test_a_retry_that_was_scheduled_ahead_is_due_and_one_that_a_receiver_a
 
     await world.advance(HOUR + 60)
     await world.rows(
-        "UPDATE statesvc.outbox SET available_at = statesvc.clock() + interval '3 hours' WHERE sequence = 1 RETURNING 1"
+        "UPDATE statesvc.outbox SET available_at = statesvc.clock() + interval '3 hours' WHERE"
+        " sequence = 1 RETURNING 1"
     )
     assert await repair_outbox(world.connection, RETRY_RULES) == 0, (
         "an attempt of the past explains it: its receiver may have asked"
@@ -71,7 +73,8 @@ async def test_a_retry_and_its_follower_that_wait_by_the_schedule_are_left_alone
 async def test_a_contracted_rate_that_was_spent_ahead_is_not_waited_for(world: Any) -> None:
     await world.subscribe(rate_per_second=1)
     await world.rows(
-        "UPDATE statesvc.throttle SET spent_until = statesvc.clock() + interval '1 hour' RETURNING 1"
+        "UPDATE statesvc.throttle SET spent_until = statesvc.clock() + interval '1 hour'"
+        " RETURNING 1"
     )
     assert await repair_outbox(world.connection, RETRY_RULES) == 1
     assert await world.rows("SELECT spent_until <= statesvc.clock() FROM statesvc.throttle") == [
@@ -100,7 +103,8 @@ async def test_a_receiver_that_asked_for_a_while_ahead_is_called_again(
     ]
     await world.advance(HOUR + 60)
     await world.rows(
-        "UPDATE statesvc.throttle SET not_before = statesvc.clock() + interval '3 hours' RETURNING 1"
+        "UPDATE statesvc.throttle SET not_before = statesvc.clock() + interval '3 hours'"
+        " RETURNING 1"
     )
     assert await repair_outbox(world.connection, RETRY_RULES) == 0, (
         "an attempt of the past explains it"
@@ -125,14 +129,16 @@ async def test_what_operators_see_and_are_sent_is_of_now(world: Any) -> None:
         ("under way", 1, "50 seconds"),
     ):
         await world.rows(
-            "INSERT INTO statesvc.notice (kind, target, created_at, details, sends, send_at) VALUES"
-            f" ('{kind}', 'x', statesvc.clock(), '{{}}', {sends}, statesvc.clock() + interval '{due_in}') RETURNING 1"
+            "INSERT INTO statesvc.notice (kind, target, created_at, details, sends, send_at)"
+            f" VALUES ('{kind}', 'x', statesvc.clock(), '{{}}', {sends}, statesvc.clock() +"
+            f" interval '{due_in}') RETURNING 1"
         )
     assert await repair_outbox(world.connection, RETRY_RULES) == 3
     assert await world.rows(
         "SELECT kind FROM statesvc.notice WHERE send_at <= statesvc.clock() ORDER BY 1"
     ) == [("again",), ("new",)]
     ((updated, open_for),) = await world.rows(
-        "SELECT updated_at <= statesvc.clock(), extract(epoch FROM open_until - updated_at)::int FROM statesvc.limiter_state"
+        "SELECT updated_at <= statesvc.clock(), extract(epoch FROM open_until - updated_at)::int"
+        " FROM statesvc.limiter_state"
     )
     assert (updated, open_for) == (True, 30)

@@ -218,8 +218,8 @@ async def test_one_that_was_left_out_is_replayed_under_its_own_id(
     await world.notify(shipment_id, *range(1, 7))
     await coalesce(world)
     await world.connection.execute(
-        "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at)"
-        " VALUES (%s, %s, 3, statesvc.clock(), statesvc.clock())",
+        "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at,"
+        " created_at) VALUES (%s, %s, 3, statesvc.clock(), statesvc.clock())",
         (subscription_id, shipment_id),
     )
     async with world.notifier():

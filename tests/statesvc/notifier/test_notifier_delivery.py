@@ -296,7 +296,8 @@ async def test_an_attempt_is_an_entry_of_the_log_that_proves_what_was_sent(
         "SELECT canonical, sealed_part, batch_id, ordinal, recorded_at FROM statesvc.attempt"
     )
     ((entries, leaf_hashes, writer, batch_recorded_at),) = await world.rows(
-        "SELECT entries, leaf_hashes, writer, recorded_from FROM statesvc.batch WHERE batch_id = %s",
+        "SELECT entries, leaf_hashes, writer, recorded_from FROM statesvc.batch WHERE batch_id"
+        " = %s",
         batch_id,
     )
     canonical = decompress_json(stored)

@@ -87,8 +87,8 @@ async def test_what_is_sent_is_settled_once_when_the_connection_is_lost_meanwhil
             world.database.service_dsn, autocommit=True
         ) as connection:
             await connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND application_name IN ('notifier test', 'statesvc listener')"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname ="
+                " current_database() AND application_name IN ('notifier test', 'statesvc listener')"
             )
         return web.Response()
 
@@ -168,7 +168,8 @@ async def test_a_secret_that_does_not_open_sends_nothing_unsigned(
 ) -> None:
     subscription_id = await world.subscribe()
     await world.connection.execute(
-        "UPDATE statesvc.subscription SET sealed_secrets = ARRAY['\\x00'::bytea] WHERE subscription_id = %s",
+        "UPDATE statesvc.subscription SET sealed_secrets = ARRAY['\\x00'::bytea] WHERE"
+        " subscription_id = %s",
         (subscription_id,),
     )
     shipment_id, _ = await world.shipment()

@@ -148,7 +148,8 @@ async def test_news_goes_out_while_many_retries_are_due(
     await world.subscribe()
     old = await shipments(world, 100)
     await world.connection.execute(
-        "UPDATE statesvc.outbox SET attempts = 1, available_at = statesvc.clock() - interval '1 hour'"
+        "UPDATE statesvc.outbox SET attempts = 1, available_at = statesvc.clock() - interval '1"
+        " hour'"
     )
     new = await shipments(world, 20)
     order: list[Any] = []
@@ -187,8 +188,8 @@ async def test_an_earlier_one_that_is_put_back_waits_for_what_is_under_way(
     async with world.notifier():
         await until(lambda: receiver.received)
         await world.connection.execute(
-            "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at)"
-            " VALUES (%s, %s, 1, statesvc.clock(), statesvc.clock())",
+            "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at,"
+            " created_at) VALUES (%s, %s, 1, statesvc.clock(), statesvc.clock())",
             (subscription_id, shipment_id),
         )
         await world.wake()

@@ -17,7 +17,8 @@ from statesvc.subscriptions import subscription_store as store
 async def notified(world: Any) -> list[Any]:
     return list(
         await world.rows(
-            "SELECT subscription_id, shipment_id, sequence, webhook_id FROM statesvc.notification ORDER BY sequence"
+            "SELECT subscription_id, shipment_id, sequence, webhook_id FROM statesvc.notification"
+            " ORDER BY sequence"
         )
     )
 
@@ -112,7 +113,8 @@ async def test_paused_subscriptions_collect_disabled_and_deleted_ones_do_not(wor
     await store.turn(world.connection, ids["paused"], "pause", actor="key:test")
     await store.turn(world.connection, ids["deleted"], "delete", actor="key:test")
     await world.connection.execute(
-        "UPDATE statesvc.subscription SET disabled_at = statesvc.clock() WHERE subscription_id = %s",
+        "UPDATE statesvc.subscription SET disabled_at = statesvc.clock() WHERE subscription_id"
+        " = %s",
         (ids["disabled"],),
     )
     assert await world.notify(uuid4(), 1) == 1

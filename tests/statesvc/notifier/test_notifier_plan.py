@@ -66,8 +66,9 @@ async def fill(
     world: Any, subscription_id: UUID, *, attempts: int = 0, count: int = WAITING
 ) -> None:
     await world.connection.execute(
-        "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at, attempts)"
-        " SELECT %s, gen_random_uuid(), n, now() - interval '1 hour', now(), %s FROM generate_series(1, %s) n",
+        "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at,"
+        " created_at, attempts) SELECT %s, gen_random_uuid(), n, now() - interval '1 hour', now(),"
+        " %s FROM generate_series(1, %s) n",
         (subscription_id, attempts, count),
     )
 
@@ -95,8 +96,9 @@ async def test_news_is_found_without_reading_past_the_retries(world: Any) -> Non
 async def test_what_stands_behind_failing_heads_is_not_read(world: Any) -> None:
     subscription_id = await world.subscribe()
     await world.connection.execute(
-        "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at, attempts)"
-        " SELECT %s, gen_random_uuid(), 1, now() + interval '1 hour', now(), 1 FROM generate_series(1, 2000)",
+        "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at,"
+        " created_at, attempts) SELECT %s, gen_random_uuid(), 1, now() + interval '1 hour', now(),"
+        " 1 FROM generate_series(1, 2000)",
         (subscription_id,),
     )
     shipments = [row[0] for row in await world.rows("SELECT shipment_id FROM statesvc.outbox")]

@@ -55,7 +55,8 @@ async def test_gone_disables_with_an_action_that_covers_what_is_open_and_a_notic
     assert (shown.state, shown.disabled_why) == ("disabled", "the subscriber answered 410 Gone")
     assert shown.missed_since == shown.disabled_at
     ((batch_id, ordinal, actor, target, canonical),) = await world.rows(
-        "SELECT batch_id, ordinal, actor, target, canonical FROM statesvc.action WHERE verb = 'subscription.disable'"
+        "SELECT batch_id, ordinal, actor, target, canonical FROM statesvc.action WHERE verb ="
+        " 'subscription.disable'"
     )
     assert (ordinal, actor, target) == (0, "policy", f"subscription {subscription_id}")
     details = orjson.loads(canonical)["details"]

@@ -134,7 +134,8 @@ async def test_a_subscription_that_is_gone_is_not_notified_again(world: Any, unt
         ("deleted_at", Obstacle.SUBSCRIPTION_GONE),
     ):
         await world.connection.execute(
-            f"UPDATE statesvc.subscription SET {change} = statesvc.clock() WHERE subscription_id = %s",
+            f"UPDATE statesvc.subscription SET {change} = statesvc.clock() WHERE subscription_id"
+            " = %s",
             (subscription_id,),
         )
         assert await put_back(world.connection, order(dead_letter_id), [dead_letter_id]) == {
@@ -145,7 +146,8 @@ async def test_a_subscription_that_is_gone_is_not_notified_again(world: Any, unt
 
 async def test_a_dead_letter_from_before_dead_letters_named_their_notification(world: Any) -> None:
     await world.connection.execute(
-        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, webhook_id)"
-        " VALUES ('notification', 'delivery_exhausted', 'ups', statesvc.clock(), 'n1-of-nothing-that-is-there')"
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, webhook_id) VALUES"
+        " ('notification', 'delivery_exhausted', 'ups', statesvc.clock(),"
+        " 'n1-of-nothing-that-is-there')"
     )
     assert await obstacle_of(world.connection, 1) is Obstacle.NOTIFICATION_GONE

@@ -79,9 +79,10 @@ async def _values(connection: AsyncConnection[Any]) -> list[bytes]:
     values: list[bytes] = []
     columns = await _rows(
         connection,
-        "SELECT c.oid::regclass::text, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0"
-        " WHERE relnamespace = 'statesvc'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition"
-        " AND atttypid::regtype::text IN ('bytea', 'bytea[]', 'text', 'text[]', 'jsonb') AND NOT attisdropped",
+        "SELECT c.oid::regclass::text, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid"
+        " = c.oid AND a.attnum > 0 WHERE relnamespace = 'statesvc'::regnamespace AND relkind IN"
+        " ('r', 'p') AND NOT relispartition AND atttypid::regtype::text IN ('bytea', 'bytea[]',"
+        " 'text', 'text[]', 'jsonb') AND NOT attisdropped",
     )
     for table, column in columns:
         for (cell,) in await _rows(
@@ -127,7 +128,8 @@ async def _wraps(connection: AsyncConnection[Any]) -> list[SealingKey]:
         shipment_id: MASTER.unwrap(sealed, shipment_context(shipment_id))
         for shipment_id, sealed in await _rows(
             connection,
-            "SELECT shipment_id, sealed_key FROM statesvc.stream WHERE octet_length(sealed_key) = 69",
+            "SELECT shipment_id, sealed_key FROM statesvc.stream WHERE octet_length(sealed_key)"
+            " = 69",
         )
         if MASTER.sealed(sealed)
     }

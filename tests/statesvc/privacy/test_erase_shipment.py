@@ -190,8 +190,8 @@ def rebuild(shop: Shop) -> Rebuild:
 async def personal_ids(shop: Shop) -> int:
     """Count the digests of values that a carrier added to its scans."""
     found: int = await shop.value(
-        "SELECT count(*) FILTER (WHERE event_id LIKE 'e1-%%') + sum(octet_length(attribute_digests))"
-        " FROM statesvc.event_key WHERE shipment_id = %s",
+        "SELECT count(*) FILTER (WHERE event_id LIKE 'e1-%%') +"
+        " sum(octet_length(attribute_digests)) FROM statesvc.event_key WHERE shipment_id = %s",
         shipment("A1"),
     )
     return found
@@ -202,7 +202,8 @@ async def until_a_session_waits(connection: AsyncConnection[Any]) -> None:
     async with asyncio.timeout(10):
         while True:
             cursor = await connection.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND"
+                " wait_event_type = 'Lock'"
             )
             if await cursor.fetchone() != (0,):
                 return
@@ -364,8 +365,8 @@ async def test_a_stream_with_nothing_but_a_key_goes_with_the_last_message_that_n
 async def test_a_legal_hold_stands_in_the_way(shop: Shop) -> None:
     await live(shop)
     await shop.as_owner(
-        "INSERT INTO statesvc.legal_hold (carrier_id, number, tracking_number, placed_at, placed_by, why)"
-        f" VALUES ('{CARRIER_ID}', 'A1', 'A1', now(), 'counsel', 'a lawsuit')"
+        "INSERT INTO statesvc.legal_hold (carrier_id, number, tracking_number, placed_at,"
+        f" placed_by, why) VALUES ('{CARRIER_ID}', 'A1', 'A1', now(), 'counsel', 'a lawsuit')"
     )
     with pytest.raises(UnderLegalHoldError):
         await forget(shop, "A1")

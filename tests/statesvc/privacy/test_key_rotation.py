@@ -46,8 +46,9 @@ async def turn(shop: Shop, owner: AsyncConnection[Any]) -> RotatedKeys:
 async def subscribe(shop: Shop, owner: AsyncConnection[Any]) -> tuple[UUID, Secret]:
     subscription_id, secret = uuid4(), Secret.fresh()
     await owner.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets, sealed_login,"
-        " sealed_headers) VALUES (%s, now(), 'x', 'x', 'x', %s, %s, %s)",
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
+        " sealed_secrets, sealed_login, sealed_headers) VALUES (%s, now(), 'x', 'x', 'x', %s,"
+        " %s, %s)",
         (
             subscription_id,
             seal_secrets(shop.keyring, subscription_id, [secret]),
@@ -106,7 +107,8 @@ async def test_an_erasure_that_comes_between_stands(
 
     async def late(connection: Any, rows: Any) -> int:
         await owner.execute(
-            "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now() WHERE shipment_id = %s",
+            "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now() WHERE shipment_id"
+            " = %s",
             (shipment("A1"),),
         )
         return await rewrap(connection, rows)

@@ -39,8 +39,9 @@ class Inbox:
         """Put one group, a message for each carrier named. Return (message id, duplicate)."""
         count = len(carrier_ids)
         return await self.rows(
-            "SELECT message_id, duplicate FROM statesvc.put(%s::uuid[], %s::text[], %s::bytea[], %s::bytea[], %s::bytea[], %s::bytea[],"
-            " array_fill('{}'::jsonb, ARRAY[%s]), %s::int[]) ORDER BY ordinal",
+            "SELECT message_id, duplicate FROM statesvc.put(%s::uuid[], %s::text[], %s::bytea[],"
+            " %s::bytea[], %s::bytea[], %s::bytea[], array_fill('{}'::jsonb, ARRAY[%s]), %s::int[])"
+            " ORDER BY ordinal",
             [uuid4() for _ in range(count)],
             list(carrier_ids),
             list(digests or [uuid4().bytes for _ in range(count)]),
@@ -65,8 +66,9 @@ class Inbox:
         carriers: Sequence[str] | None = None,
     ) -> list[Claimed]:
         found = await self.rows(
-            "SELECT message_id, carrier_id, token, attempts, retries, stage, rescued_from, fallback_for"
-            " FROM statesvc.claim(%s, %s, make_interval(secs => %s), %s, %s, %s, %s, p_normalizer => %s, p_carriers => %s)",
+            "SELECT message_id, carrier_id, token, attempts, retries, stage, rescued_from,"
+            " fallback_for FROM statesvc.claim(%s, %s, make_interval(secs => %s), %s, %s, %s, %s,"
+            " p_normalizer => %s, p_carriers => %s)",
             worker,
             limit,
             lease,
@@ -83,7 +85,8 @@ class Inbox:
         count = len(message_ids)
         delays = f"array_fill(make_interval(secs => {seconds}), ARRAY[{count}])"
         return await self.count(
-            f"SELECT statesvc.retry(%s, %s::uuid[], {delays}, array_fill('Lost'::text, ARRAY[{count}]))",
+            f"SELECT statesvc.retry(%s, %s::uuid[], {delays}, array_fill('Lost'::text,"
+            f" ARRAY[{count}]))",
             token,
             list(message_ids),
         )
@@ -123,8 +126,8 @@ class Inbox:
 
     async def hold(self, carrier_id: str, *, on: bool = True) -> None:
         await self.connection.execute(
-            "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES (%s, %s, now(), 'test')"
-            " ON CONFLICT (carrier_id) DO UPDATE SET hold = excluded.hold",
+            "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES (%s,"
+            " %s, now(), 'test') ON CONFLICT (carrier_id) DO UPDATE SET hold = excluded.hold",
             (carrier_id, on),
         )
 
@@ -139,9 +142,10 @@ class Inbox:
         fallback_seconds: int = 30,
     ) -> None:
         await self.connection.execute(
-            "INSERT INTO statesvc.rollout (carrier_id, stable, candidate, percent, shadow, fallback_seconds, changed_at, changed_by)"
-            " VALUES (%s, %s, %s, %s, %s, %s, now(), 'test') ON CONFLICT (carrier_id) DO UPDATE SET stable = excluded.stable,"
-            " candidate = excluded.candidate, percent = excluded.percent, shadow = excluded.shadow,"
+            "INSERT INTO statesvc.rollout (carrier_id, stable, candidate, percent, shadow,"
+            " fallback_seconds, changed_at, changed_by) VALUES (%s, %s, %s, %s, %s, %s, now(),"
+            " 'test') ON CONFLICT (carrier_id) DO UPDATE SET stable = excluded.stable, candidate ="
+            " excluded.candidate, percent = excluded.percent, shadow = excluded.shadow,"
             " fallback_seconds = excluded.fallback_seconds",
             (carrier_id, stable, candidate, percent, shadow, fallback_seconds),
         )
@@ -149,7 +153,8 @@ class Inbox:
     async def share(self, carrier_id: str, percent: int) -> set[UUID]:
         """Return what waits of the candidate's."""
         found = await self.rows(
-            "SELECT message_id FROM statesvc.inbox WHERE carrier_id = %s AND statesvc.in_share(message_id, carrier_id, %s)",
+            "SELECT message_id FROM statesvc.inbox WHERE carrier_id = %s AND"
+            " statesvc.in_share(message_id, carrier_id, %s)",
             carrier_id,
             percent,
         )
@@ -159,9 +164,9 @@ class Inbox:
         self, carrier_id: str, *, weight: float = 1, in_flight_max: int | None = None
     ) -> None:
         await self.connection.execute(
-            "INSERT INTO statesvc.carrier_quota (carrier_id, weight, in_flight_max, changed_at, changed_by)"
-            " VALUES (%s, %s, %s, now(), 'test')"
-            " ON CONFLICT (carrier_id) DO UPDATE SET weight = excluded.weight, in_flight_max = excluded.in_flight_max",
+            "INSERT INTO statesvc.carrier_quota (carrier_id, weight, in_flight_max, changed_at,"
+            " changed_by) VALUES (%s, %s, %s, now(), 'test') ON CONFLICT (carrier_id) DO UPDATE SET"
+            " weight = excluded.weight, in_flight_max = excluded.in_flight_max",
             (carrier_id, weight, in_flight_max),
         )
 
@@ -173,7 +178,8 @@ class Inbox:
 
     async def attempts(self) -> list[tuple[Any, ...]]:
         return await self.rows(
-            "SELECT message_id, attempt, outcome, worker, error FROM statesvc.message_attempt ORDER BY attempt_id"
+            "SELECT message_id, attempt, outcome, worker, error FROM statesvc.message_attempt ORDER"
+            " BY attempt_id"
         )
 
     async def dead(self) -> list[tuple[Any, ...]]:

@@ -22,7 +22,10 @@ async def _bound(inbox: Any, in_flight_max: int) -> None:
 async def test_a_claim_reports_what_it_buried(inbox: Any) -> None:
     ((message_id, _),) = await inbox.put("ups")
     await _leases_end(inbox, 5)
-    query = "SELECT message_id, carrier_id, token, buried_for FROM statesvc.claim('w', 64, '30 s', 'any', p_report_burials => true)"
+    query = (
+        "SELECT message_id, carrier_id, token, buried_for FROM statesvc.claim('w', 64, '30 s',"
+        " 'any', p_report_burials => true)"
+    )
     assert await inbox.rows(query) == [(message_id, "ups", None, "worker_died")]
     assert [row for row in await inbox.rows(query) if row[0] is not None] == []
 
@@ -40,7 +43,10 @@ async def test_without_being_asked_it_answers_messages_alone(inbox: Any) -> None
 async def test_a_message_without_a_body_is_buried_and_reported(inbox: Any) -> None:
     ((message_id, _),) = await inbox.put("ups")
     await inbox.as_owner("DELETE FROM statesvc.body")
-    query = "SELECT message_id, buried_for FROM statesvc.claim('w', 64, '30 s', 'any', p_report_burials => true)"
+    query = (
+        "SELECT message_id, buried_for FROM statesvc.claim('w', 64, '30 s', 'any', p_report_burials"
+        " => true)"
+    )
     assert await inbox.rows(query) == [(message_id, "body_missing")]
 
 

@@ -76,7 +76,8 @@ async def test_a_message_below_the_low_water_mark_is_found_by_the_sweep(inbox: A
     await inbox.advance(5)
     ((late, _),) = await inbox.put("ups")
     await inbox.connection.execute(
-        "UPDATE statesvc.inbox SET available_at = available_at - interval '1 hour' WHERE token IS NULL"
+        "UPDATE statesvc.inbox SET available_at = available_at - interval '1 hour' WHERE token IS"
+        " NULL"
     )
     assert await inbox.claim() == []
     assert [m.message_id for m in await inbox.claim(sweep=True)] == [late]
@@ -123,7 +124,8 @@ async def test_a_sweep_takes_the_mark_back_to_what_it_found_below(inbox: Any) ->
     assert await inbox.claim() == []
     await inbox.put(*["ups"] * 3)
     await inbox.connection.execute(
-        "UPDATE statesvc.inbox SET available_at = available_at - interval '55 s' WHERE token IS NULL"
+        "UPDATE statesvc.inbox SET available_at = available_at - interval '55 s' WHERE token IS"
+        " NULL"
     )
     assert len(await inbox.claim(1, sweep=True, lease=3600)) == 1
     assert len(await inbox.claim(lease=3600)) == 2, "without another sweep"
@@ -134,7 +136,8 @@ async def test_a_body_is_found_among_the_kept_ones_and_a_message_without_any_is_
 ) -> None:
     (kept, _), (lost, _), (other, _) = await inbox.put("ups", "ups", "ups")
     await inbox.as_owner(
-        f"INSERT INTO statesvc.body_retained SELECT * FROM statesvc.body WHERE message_id = '{kept}'"
+        "INSERT INTO statesvc.body_retained SELECT * FROM statesvc.body WHERE message_id ="
+        f" '{kept}'"
     )
     await inbox.as_owner(f"DELETE FROM statesvc.body WHERE message_id IN ('{kept}', '{lost}')")
     claimed = await inbox.rows(

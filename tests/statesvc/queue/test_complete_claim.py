@@ -4,7 +4,10 @@ instead of claiming again.
 
 from typing import Any
 
-CLAIM = "SELECT message_id, complete FROM statesvc.claim('w', {limit}, '30 s', 'any', p_report_complete => true)"
+CLAIM = (
+    "SELECT message_id, complete FROM statesvc.claim('w', {limit}, '30 s', 'any', p_report_complete"
+    " => true)"
+)
 
 
 async def complete(inbox: Any, *, limit: int = 64) -> tuple[int, set[bool]]:
@@ -31,7 +34,8 @@ async def test_a_claim_that_leaves_something_does_not(inbox: Any) -> None:
 async def test_a_claim_that_a_bound_keeps_from_more_does_not(inbox: Any) -> None:
     await complete(inbox)
     await inbox.as_owner(
-        "INSERT INTO statesvc.carrier_quota (carrier_id, in_flight_max, changed_at, changed_by) VALUES ('ups', 1, now(), 'test')"
+        "INSERT INTO statesvc.carrier_quota (carrier_id, in_flight_max, changed_at, changed_by)"
+        " VALUES ('ups', 1, now(), 'test')"
     )
     for _ in range(2):
         await inbox.put("ups")

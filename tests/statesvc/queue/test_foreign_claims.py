@@ -244,7 +244,8 @@ async def _cost_once(inbox: Any, *, backlog: str, **asked: Any) -> tuple[int, fl
     (found,) = await inbox.value(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {query}")
     pages = found["Plan"]["Shared Hit Blocks"] + found["Plan"]["Shared Read Blocks"]
     print(  # noqa: T201
-        f"{backlog}: {pages} pages, {found['Execution Time']:.1f} ms, {found['Plan']['Actual Rows']} rows"
+        f"{backlog}: {pages} pages, {found['Execution Time']:.1f} ms,"
+        f" {found['Plan']['Actual Rows']} rows"
     )
     return pages, found["Execution Time"]
 

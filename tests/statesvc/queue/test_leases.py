@@ -50,7 +50,8 @@ async def test_what_is_postponed_comes_back_in_step_with_others(
     earliest = await inbox.value("SELECT statesvc.clock()")
     assert await inbox.postpone(held.token, held.message_id) == 1
     ((available_at, attempts, postponed, is_in_step),) = await inbox.rows(
-        "SELECT available_at, attempts, postponed, mod(extract(epoch FROM available_at), %s) = 0 FROM statesvc.inbox",
+        "SELECT available_at, attempts, postponed, mod(extract(epoch FROM available_at), %s) = 0"
+        " FROM statesvc.inbox",
         Decimal(str(seconds)),
     )
     assert is_in_step
@@ -129,7 +130,8 @@ async def test_bury_keeps_what_a_replay_needs(inbox: Any) -> None:
     (held,) = await inbox.claim(worker="worker-7")
     assert await inbox.bury(held.token, message_id) == 1
     kept = await inbox.rows(
-        "SELECT kind, cause, detail, carrier_id, message_id, attempts, worker, sealed_key FROM statesvc.dead_letter"
+        "SELECT kind, cause, detail, carrier_id, message_id, attempts, worker, sealed_key FROM"
+        " statesvc.dead_letter"
     )
     assert kept == [("message", "unreadable", "why", "ups", message_id, 1, "worker-7", b"key")]
     assert await inbox.value("SELECT count(*) FROM statesvc.inbox") == 0
@@ -222,7 +224,8 @@ async def test_attempts_that_do_not_settle_are_kept_with_who_when_and_why(inbox:
         (suspect.message_id, 3, "buried", "third", "unreadable"),
     ]
     times = await inbox.rows(
-        "SELECT extract(epoch FROM ended_at - started_at)::float8 FROM statesvc.message_attempt ORDER BY attempt_id"
+        "SELECT extract(epoch FROM ended_at - started_at)::float8 FROM statesvc.message_attempt"
+        " ORDER BY attempt_id"
     )
     assert times[0] == (30.0,), "an ended lease ended when it ended, not when somebody found it"
     assert all(0 <= seconds < 5 for (seconds,) in times[1:])

@@ -64,11 +64,13 @@ class Protocol(Inbox, RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.run(
-            "WITH i AS (DELETE FROM statesvc.inbox), r AS (DELETE FROM statesvc.receipt),"
-            " l AS (DELETE FROM statesvc.lane WHERE carrier_id <> '') UPDATE statesvc.lane SET low_water = '-infinity'"
+            "WITH i AS (DELETE FROM statesvc.inbox), r AS (DELETE FROM statesvc.receipt), l AS"
+            " (DELETE FROM statesvc.lane WHERE carrier_id <> '') UPDATE statesvc.lane SET low_water"
+            " = '-infinity'"
         )
         self.run(
-            "TRUNCATE statesvc.dead_letter, statesvc.rollout, statesvc.carrier_quota, statesvc.message_attempt"
+            "TRUNCATE statesvc.dead_letter, statesvc.rollout, statesvc.carrier_quota,"
+            " statesvc.message_attempt"
         )
         self.run("DELETE FROM statesvc.body")
         self.run("SELECT setseed(0.5)")
@@ -90,8 +92,9 @@ class Protocol(Inbox, RuleBasedStateMachine):
         self.put_so_far += len(ids)
         digests = [bytes([digest + n]) * 16 for n in range(len(ids))]
         answers = self.run(
-            "SELECT message_id, duplicate FROM statesvc.put(%s::uuid[], %s::text[], %s::bytea[], %s::bytea[], %s::bytea[], %s::bytea[],"
-            " array_fill('{}'::jsonb, ARRAY[%s]), %s::int[]) ORDER BY ordinal",
+            "SELECT message_id, duplicate FROM statesvc.put(%s::uuid[], %s::text[], %s::bytea[],"
+            " %s::bytea[], %s::bytea[], %s::bytea[], array_fill('{}'::jsonb, ARRAY[%s]), %s::int[])"
+            " ORDER BY ordinal",
             *(
                 ids,
                 carrier_ids,
@@ -122,7 +125,8 @@ class Protocol(Inbox, RuleBasedStateMachine):
     def take(self, limit: int, *, sweep: bool, rescue_first: bool) -> None:
         claimed = self.run(
             "SELECT message_id, token, rescued_from, buried_for, complete"
-            " FROM statesvc.claim('w', %s, make_interval(secs => %s), 'any', 1000000, %s, %s, true)",
+            " FROM statesvc.claim('w', %s, make_interval(secs => %s), 'any', 1000000, %s, %s,"
+            " true)",
             limit,
             LEASE_SECONDS,
             sweep,
@@ -165,7 +169,8 @@ class Protocol(Inbox, RuleBasedStateMachine):
         is free. Return whom it hit.
         """
         dead_letters = self.run(
-            "SELECT message_id FROM statesvc.dead_letter WHERE cause = 'worker_died' AND resolved_at IS NULL"
+            "SELECT message_id FROM statesvc.dead_letter WHERE cause = 'worker_died' AND"
+            " resolved_at IS NULL"
         )
         buried = dict.fromkeys({m for (m,) in dead_letters} - set(self.buried), "worker_died")
         for message_id in buried:
@@ -187,7 +192,8 @@ class Protocol(Inbox, RuleBasedStateMachine):
         chosen = self.chosen(token, mask)
         with self.connection.transaction():
             held = self.run(
-                "SELECT message_id FROM statesvc.inbox WHERE token = %s AND message_id = ANY (%s) FOR UPDATE",
+                "SELECT message_id FROM statesvc.inbox WHERE token = %s AND message_id = ANY (%s)"
+                " FOR UPDATE",
                 token,
                 chosen,
             )
@@ -219,8 +225,8 @@ class Protocol(Inbox, RuleBasedStateMachine):
         chosen = self.chosen(token, mask)
         mine = [m for m in chosen if m in self.lease(token)]
         query = (
-            "SELECT statesvc.retry(%s, %s::uuid[], (SELECT array_agg(make_interval(secs => %s)) FROM unnest(%s::uuid[])), "
-            "(SELECT array_agg('Lost'::text) FROM unnest(%s::uuid[])))"
+            "SELECT statesvc.retry(%s, %s::uuid[], (SELECT array_agg(make_interval(secs => %s))"
+            " FROM unnest(%s::uuid[])), (SELECT array_agg('Lost'::text) FROM unnest(%s::uuid[])))"
         )
         assert self.count(query, token, chosen, delay, chosen, chosen) == len(mine)
         for message_id in mine:
@@ -235,8 +241,8 @@ class Protocol(Inbox, RuleBasedStateMachine):
         chosen = self.chosen(token, mask)
         mine = [m for m in chosen if m in self.lease(token)]
         query = (
-            "SELECT statesvc.bury(%s, %s::uuid[], (SELECT array_agg('unreadable'::text) FROM unnest(%s::uuid[])), "
-            "(SELECT array_agg(''::text) FROM unnest(%s::uuid[])))"
+            "SELECT statesvc.bury(%s, %s::uuid[], (SELECT array_agg('unreadable'::text) FROM"
+            " unnest(%s::uuid[])), (SELECT array_agg(''::text) FROM unnest(%s::uuid[])))"
         )
         assert self.count(query, token, chosen, chosen, chosen) == len(mine)
         for message_id in mine:
@@ -253,10 +259,14 @@ class Protocol(Inbox, RuleBasedStateMachine):
             return
         message_id = sorted(self.buried)[place % len(self.buried)]
         ((letter_id, carrier_id),) = self.run(
-            "SELECT dead_letter_id, carrier_id FROM statesvc.dead_letter WHERE message_id = %s AND resolved_at IS NULL",
+            "SELECT dead_letter_id, carrier_id FROM statesvc.dead_letter WHERE message_id = %s AND"
+            " resolved_at IS NULL",
             message_id,
         )
-        query = "SELECT obstacle FROM statesvc.replay_dead_letters(ARRAY[%s::bigint], 'tester', '', gen_random_uuid())"
+        query = (
+            "SELECT obstacle FROM statesvc.replay_dead_letters(ARRAY[%s::bigint], 'tester', '',"
+            " gen_random_uuid())"
+        )
         if carrier_id in self.held:
             assert self.run(query, letter_id) == [("held",)]
             return
@@ -315,8 +325,8 @@ class Protocol(Inbox, RuleBasedStateMachine):
     def hold_or_release_a_carrier(self, carrier_id: str) -> None:
         self.held ^= {carrier_id}
         self.run(
-            "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES (%s, %s, now(), 'test')"
-            " ON CONFLICT (carrier_id) DO UPDATE SET hold = excluded.hold",
+            "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES (%s,"
+            " %s, now(), 'test') ON CONFLICT (carrier_id) DO UPDATE SET hold = excluded.hold",
             carrier_id,
             carrier_id in self.held,
         )
@@ -329,9 +339,9 @@ class Protocol(Inbox, RuleBasedStateMachine):
     def set_quota(self, carrier_id: str, weight: float, in_flight_max: int | None) -> None:
         self.weights[carrier_id], self.bounds[carrier_id] = weight, in_flight_max
         self.run(
-            "INSERT INTO statesvc.carrier_quota (carrier_id, weight, in_flight_max, changed_at, changed_by)"
-            " VALUES (%s, %s, %s, now(), 'test')"
-            " ON CONFLICT (carrier_id) DO UPDATE SET weight = excluded.weight, in_flight_max = excluded.in_flight_max",
+            "INSERT INTO statesvc.carrier_quota (carrier_id, weight, in_flight_max, changed_at,"
+            " changed_by) VALUES (%s, %s, %s, now(), 'test') ON CONFLICT (carrier_id) DO UPDATE SET"
+            " weight = excluded.weight, in_flight_max = excluded.in_flight_max",
             carrier_id,
             weight,
             in_flight_max,
@@ -342,8 +352,9 @@ class Protocol(Inbox, RuleBasedStateMachine):
         if not hasattr(self, "start_at"):
             return
         found = self.run(
-            "SELECT message_id, carrier_id, extract(epoch FROM available_at - %s)::int,"
-            " CASE WHEN worker IS NULL AND token IS NOT NULL THEN %s::uuid ELSE token END, attempts, retries, stage FROM statesvc.inbox",
+            "SELECT message_id, carrier_id, extract(epoch FROM available_at - %s)::int, CASE WHEN"
+            " worker IS NULL AND token IS NOT NULL THEN %s::uuid ELSE token END, attempts, retries,"
+            " stage FROM statesvc.inbox",
             self.start_at,
             NOBODY,
         )

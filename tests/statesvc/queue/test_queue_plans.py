@@ -83,7 +83,10 @@ async def test_a_claim_that_was_planned_for_an_empty_queue_reads_no_whole_backlo
     # statistics of the backlog would have the claim planned anew
     await inbox.as_owner("ALTER TABLE statesvc.inbox SET (autovacuum_enabled = false)")
     assert await _read_of_a_backlog_that_came_after_the_plan(inbox) <= 1_000
-    by_statistics = "ALTER FUNCTION statesvc.claim(text, int, interval, text, bigint, boolean, boolean, boolean, boolean, text, text[])"
+    by_statistics = (
+        "ALTER FUNCTION statesvc.claim(text, int, interval, text, bigint, boolean, boolean,"
+        " boolean, boolean, text, text[])"
+    )
     for name in ("enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_incremental_sort"):
         await inbox.as_owner(f"{by_statistics} RESET {name}")
     # by statistics the planner mostly goes wrong: once is enough to show what the settings are for

@@ -106,7 +106,8 @@ async def test_a_share_takes_effect_and_the_rest_is_tried(shop: Shop) -> None:
     share = {
         m
         for (m,) in await shop.rows(
-            "SELECT message_id FROM statesvc.inbox WHERE statesvc.in_share(message_id, carrier_id, 50)"
+            "SELECT message_id FROM statesvc.inbox WHERE statesvc.in_share(message_id,"
+            " carrier_id, 50)"
         )
     }
     assert await fleet.read() == share

@@ -64,7 +64,8 @@ async def test_what_is_left_out_stays_and_each_turn_says_who_and_why(
         True,
     )
     actions = await shop.rows(
-        "SELECT verb, target, canonical FROM statesvc.action WHERE target = 'carrier acme' ORDER BY batch_id"
+        "SELECT verb, target, canonical FROM statesvc.action WHERE target = 'carrier acme' ORDER BY"
+        " batch_id"
     )
     assert [verb for verb, _, _ in actions] == ["rollout", "rollout", "hold", "rollout"]
     assert orjson.loads(actions[0][2])["details"] == {

@@ -67,7 +67,9 @@ def test_what_the_server_leaves_bounds_the_plan() -> None:
     assert plan_for(settings, bound(97, others=96)).wanted(ONE_OF_EACH) == CONNECTIONS_MIN
     with pytest.raises(
         TooFewConnectionsError,
-        match=r"\+ 1 for commands, evidence and archiving = 14, but the server takes so many: 13 left",
+        match=(
+            r"\+ 1 for commands, evidence and archiving = 14, but the server takes so many: 13 left"
+        ),
     ):
         plan_for(settings, bound(13))
 

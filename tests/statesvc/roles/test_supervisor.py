@@ -197,11 +197,10 @@ async def test_a_child_notices_that_its_supervisor_died(tmp_path: Path) -> None:
         "asyncio.run(main())\n"
     )
     code = (
-        "import asyncio, os, sys\n"
-        "from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram\n"
-        "from statesvc.roles.supervisor.start_child import spawn\n"
-        f"asyncio.run(ChildProcess("
-        f"ChildProgram(name='worker', start=spawn([sys.executable, {str(program)!r}], dict(os.environ)))).run())\n"
+        "import asyncio, os, sys\nfrom statesvc.roles.supervisor.child_process import"
+        " ChildProcess, ChildProgram\nfrom statesvc.roles.supervisor.start_child import"
+        " spawn\nasyncio.run(ChildProcess(ChildProgram(name='worker', start=spawn([sys.executable,"
+        f" {str(program)!r}], dict(os.environ)))).run())\n"
     )
     root = str(Path(__file__).parents[3])
     supervisor = await asyncio.create_subprocess_exec(

@@ -14,8 +14,8 @@ from tests.world.attack import verify
 from tests.world.story import MASTER, NOWHERE, story
 
 _BATCH = (
-    "INSERT INTO statesvc.batch (batch_id, recorded_from, recorded_to, entries, leaf_hashes, writer)"
-    " SELECT %s, c, c, 1, sha256('leaf'), 'test' FROM statesvc.clock() c"
+    "INSERT INTO statesvc.batch (batch_id, recorded_from, recorded_to, entries, leaf_hashes,"
+    " writer) SELECT %s, c, c, 1, sha256('leaf'), 'test' FROM statesvc.clock() c"
 )
 
 
@@ -79,7 +79,8 @@ async def test_ids_that_were_given_out_twice_are_a_refusal(database: Any) -> Non
             await owner.execute("SET timezone = 'UTC'")
             await owner.execute(_BATCH, (1,))
             await owner.execute(
-                "INSERT INTO statesvc.unsealed SELECT batch_id, max(recorded_from) FROM statesvc.batch GROUP BY 1"
+                "INSERT INTO statesvc.unsealed SELECT batch_id, max(recorded_from) FROM"
+                " statesvc.batch GROUP BY 1"
             )
         sealed, _ = await take_stock(log.connection, MASTER, NOWHERE)
         with pytest.raises(RefusalError, match="ids were given out twice"):

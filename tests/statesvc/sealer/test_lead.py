@@ -33,7 +33,10 @@ async def two_passes(log: Story) -> None:
 
 
 RESTORE = (
-    "INSERT INTO statesvc.unsealed SELECT batch_id, recorded_from FROM statesvc.sealed_batch WHERE first_index = 1",
+    (
+        "INSERT INTO statesvc.unsealed SELECT batch_id, recorded_from FROM statesvc.sealed_batch"
+        " WHERE first_index = 1"
+    ),
     "DELETE FROM statesvc.sealed_batch WHERE first_index = 1",
     "DELETE FROM statesvc.checkpoint WHERE tree_size = 2",
 )
@@ -96,7 +99,10 @@ async def test_a_head_is_written_outside_before_anybody_can_read_it(
             "says something else than its note",
         ),
         (
-            "UPDATE statesvc.checkpoint SET note = replace(note, '\n2\n', '\n3\n') WHERE tree_size = 2",
+            (
+                "UPDATE statesvc.checkpoint SET note = replace(note, '\n2\n', '\n3\n') WHERE"
+                " tree_size = 2"
+            ),
             "does not fit",
         ),
         (
@@ -154,8 +160,9 @@ async def test_another_key_in_the_database_than_was_pinned_is_refused(
         await two_passes(log)
         stranger = NoteSigner.fresh("log.example/tests").verifier
         insert = (
-            "INSERT INTO statesvc.signing_key (key_id, origin, public_key, sealed_seed, created_at, retired_at) "
-            f"VALUES ('\\x{stranger.key_id.hex()}', '{stranger.name}', '\\x{stranger.public_key.hex()}', NULL, now(), now())"
+            "INSERT INTO statesvc.signing_key (key_id, origin, public_key, sealed_seed,"
+            f" created_at, retired_at) VALUES ('\\x{stranger.key_id.hex()}', '{stranger.name}',"
+            f" '\\x{stranger.public_key.hex()}', NULL, now(), now())"
         )
         await as_attacker(database, insert)
         with pytest.raises(RefusalError, match="was never pinned"):

@@ -68,7 +68,8 @@ async def test_what_commits_late_comes_later_and_is_not_missed(database: Any) ->
         second = await log.seal()
         assert second.tree_size == 3
         order = await log.rows(
-            "SELECT b.batch_id, s.first_index FROM statesvc.batch b JOIN statesvc.sealed_batch s USING (batch_id) ORDER BY 1"
+            "SELECT b.batch_id, s.first_index FROM statesvc.batch b JOIN statesvc.sealed_batch s"
+            " USING (batch_id) ORDER BY 1"
         )
         # the one that began first committed last
         assert [index for _, index in order] == [1, 0, 2]
@@ -238,7 +239,8 @@ async def test_a_batch_has_the_times_of_its_first_and_its_last_entry(database: A
             f"SELECT batch_id, recorded_at FROM statesvc.{kind}" for kind in EntryName
         )
         entries = await log.rows(
-            f"SELECT min(recorded_at), max(recorded_at) FROM ({kinds}) e GROUP BY batch_id ORDER BY batch_id"
+            f"SELECT min(recorded_at), max(recorded_at) FROM ({kinds}) e GROUP BY batch_id ORDER BY"
+            " batch_id"
         )
         assert await log.rows(times) == entries
         assert any(since < until for since, until in entries)

@@ -185,11 +185,13 @@ async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(
         await until(
             lambda: _true_of(
                 log,
-                "SELECT 4 = max(e.version) FROM statesvc.event e JOIN statesvc.sealed_batch s USING (batch_id)",
+                "SELECT 4 = max(e.version) FROM statesvc.event e JOIN statesvc.sealed_batch s USING"
+                " (batch_id)",
             )
         )
         order = await log.rows(
-            "SELECT e.version FROM statesvc.event e JOIN statesvc.sealed_batch s USING (batch_id) ORDER BY s.first_index + e.ordinal"
+            "SELECT e.version FROM statesvc.event e JOIN statesvc.sealed_batch s USING (batch_id)"
+            " ORDER BY s.first_index + e.ordinal"
         )
         assert [version for (version,) in order] == [1, 2, 3, 4]
 
@@ -233,8 +235,9 @@ IMPATIENT = SessionLimits(statement_seconds=0.2)
 
 async def _lead_of(log: Any) -> int:
     rows = await log.rows(
-        "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid::bigint << 32 | objid::bigint"
-        " = hashtextextended('statesvc.sealer', 0) AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid::bigint << 32"
+        " | objid::bigint = hashtextextended('statesvc.sealer', 0) AND database = (SELECT oid FROM"
+        " pg_database WHERE datname = current_database())"
     )
     return int(rows[0][0]) if rows else 0
 

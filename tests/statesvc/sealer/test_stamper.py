@@ -170,13 +170,15 @@ async def test_verify_finds_what_was_changed_about_a_stamp(
     assert "is not who signed" in places(verify(database))[0]
     await attack(
         database,
-        "UPDATE statesvc.checkpoint_stamp SET authority = 'CN=Stamps & Sons', stamped_at = stamped_at - interval '1 h'",
+        "UPDATE statesvc.checkpoint_stamp SET authority = 'CN=Stamps & Sons', stamped_at ="
+        " stamped_at - interval '1 h'",
     )
     assert "is not the time" in places(verify(database))[0]
     await attack(
         database,
         "UPDATE statesvc.checkpoint_stamp SET stamped_at = stamped_at + interval '1 h'",
-        "UPDATE statesvc.checkpoint_stamp SET tree_size = (SELECT max(tree_size) FROM statesvc.checkpoint)",
+        "UPDATE statesvc.checkpoint_stamp SET tree_size = (SELECT max(tree_size) FROM"
+        " statesvc.checkpoint)",
     )
     assert "something else than this checkpoint" in places(verify(database))[0]
     await attack(database, "UPDATE statesvc.checkpoint_stamp SET tree_size = 4711")

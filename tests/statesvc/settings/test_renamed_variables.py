@@ -37,7 +37,10 @@ def test_what_is_set_under_an_old_name_is_taken_with_a_warning_that_shows_no_val
     )
     assert warnings == [
         "STATESVC_LISTEN_PORT is now STATESVC_PORT: set that. The old name is refused from 0.3 on",
-        "STATESVC_PUSH_SECRET_UPS is now STATESVC_WEBHOOK_SECRET_UPS: set that. The old name is refused from 0.3 on",
+        (
+            "STATESVC_PUSH_SECRET_UPS is now STATESVC_WEBHOOK_SECRET_UPS: set that. The old name is"
+            " refused from 0.3 on"
+        ),
     ]
     assert unknown_variables(environment, SECTIONS, renames=NEW) == []
 

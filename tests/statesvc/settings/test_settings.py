@@ -194,7 +194,10 @@ def test_what_a_shipper_agreed_on_is_read_by_carrier(monkeypatch: pytest.MonkeyP
         (
             "DPD",
             "hush-hush",
-            "STATESVC_WEBHOOK_AUTH_DPD must be one or more of header:NAME, bearer, basic, query:NAME",
+            (
+                "STATESVC_WEBHOOK_AUTH_DPD must be one or more of header:NAME, bearer, basic,"
+                " query:NAME"
+            ),
         ),
         ("DPD", "header", "must be one or more of"),
         ("DPD", "header:", "must be one or more of"),

@@ -126,10 +126,12 @@ async def spoiling(database: Database, body: str) -> AsyncIterator[None]:
     """Spoil each update of a shipment's row meanwhile."""
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner:
         await owner.execute(
-            f"CREATE FUNCTION public.spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} RETURN NEW; END $$".encode()
+            f"CREATE FUNCTION public.spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body}"
+            " RETURN NEW; END $$".encode()
         )
         await owner.execute(
-            "CREATE TRIGGER spoil BEFORE UPDATE ON statesvc.shipment FOR EACH ROW EXECUTE FUNCTION public.spoil()"
+            "CREATE TRIGGER spoil BEFORE UPDATE ON statesvc.shipment FOR EACH ROW EXECUTE FUNCTION"
+            " public.spoil()"
         )
         yield
         await owner.execute("DROP FUNCTION public.spoil() CASCADE")

@@ -20,8 +20,7 @@ CALLS = [
     (route.method, route.path.removeprefix(ONE))
     for route in routes_of(OPERATIONS, context=None)
     if route.path.startswith(ONE)
-    # an id that does not exist is made: a taken one has to be refused
-    # (tests/statesvc/subscriptions/test_chosen_secrets.py)
+    # an id that does not exist is made; test_chosen_secrets.py has a taken one, which is refused
     and (route.method, route.path) != ("PUT", ONE)
 ]
 BODIES: dict[tuple[str, str], Any] = {

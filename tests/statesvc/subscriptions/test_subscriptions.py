@@ -213,7 +213,8 @@ async def test_every_change_is_an_action_in_the_log_without_the_secret_or_the_pa
     await api("POST", f"/{made['id']}/resume")
     await api("DELETE", f"/{made['id']}")
     actions = await api.rows(
-        "SELECT verb, canonical FROM statesvc.action WHERE target LIKE 'subscription %' ORDER BY batch_id"
+        "SELECT verb, canonical FROM statesvc.action WHERE target LIKE 'subscription %' ORDER BY"
+        " batch_id"
     )
     assert [verb for verb, _ in actions] == [
         *("subscription.create", "subscription.change", "subscription.rotate_secret"),
@@ -248,7 +249,8 @@ async def test_personal_fields_take_the_scope_pii_and_are_recorded(api: Api) -> 
     assert (made["payload"], made["pii"]) == ("full", True)
     assert (await api("PATCH", f"/{plain['id']}", {"pii": True}))[1]["pii"] is True
     actions = await api.rows(
-        "SELECT verb, canonical FROM statesvc.action WHERE target LIKE 'subscription %' ORDER BY batch_id"
+        "SELECT verb, canonical FROM statesvc.action WHERE target LIKE 'subscription %' ORDER BY"
+        " batch_id"
     )
     assert [
         (verb, orjson.loads(canonical)["details"].get("pii")) for verb, canonical in actions
@@ -269,10 +271,11 @@ async def test_attempts_are_listed_newest_first_and_paged(api: Api) -> None:
     made = await api.make()
     for number in range(1, 6):
         await api.connection.execute(
-            "WITH n AS (INSERT INTO statesvc.notification SELECT gen_random_uuid(), 1, %(id)s, now(), now(), %(webhook)s,"
-            " 'shipment.updated', 'ups', '1ZINVENTED', 'in_transit', 'in_transit' RETURNING shipment_id)"
-            " INSERT INTO statesvc.open_attempt SELECT %(id)s, shipment_id, 1, %(number)s, now(), statesvc.clock(), 12, 'refused', 500,"
-            " sha256(''), 'notifier-1' FROM n",
+            "WITH n AS (INSERT INTO statesvc.notification SELECT gen_random_uuid(), 1, %(id)s,"
+            " now(), now(), %(webhook)s, 'shipment.updated', 'ups', '1ZINVENTED', 'in_transit',"
+            " 'in_transit' RETURNING shipment_id) INSERT INTO statesvc.open_attempt SELECT %(id)s,"
+            " shipment_id, 1, %(number)s, now(), statesvc.clock(), 12, 'refused', 500, sha256(''),"
+            " 'notifier-1' FROM n",
             {"id": made["id"], "number": number, "webhook": f"n1-{number}"},
         )
     _, first = await api("GET", f"/{made['id']}/attempts", limit=3)

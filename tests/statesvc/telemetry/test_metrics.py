@@ -27,8 +27,8 @@ def test_the_objectives_of_the_ack_are_exact_buckets() -> None:
     telemetry.ingest_ack_duration.record(0.1001, {"carrier": "ups", "outcome": "accepted"})
     text = telemetry.exposition().decode()
     assert (
-        'statesvc_ingest_ack_duration_seconds_bucket{carrier="ups",le="0.02",outcome="accepted"} 0.0'
-        in text
+        'statesvc_ingest_ack_duration_seconds_bucket{carrier="ups",le="0.02",outcome="accepted"}'
+        " 0.0" in text
     )
     assert (
         'statesvc_ingest_ack_duration_seconds_bucket{carrier="ups",le="0.1",outcome="accepted"} 1.0'

@@ -48,7 +48,8 @@ async def check_log(connection: AsyncConnection[Any], keyring: Keyring) -> int:
 
     await _check_streams(
         await rows(
-            "SELECT * FROM (SELECT shipment_id, version, head_hash, recorded_at, sealed_key FROM statesvc.stream) s"
+            "SELECT * FROM (SELECT shipment_id, version, head_hash, recorded_at, sealed_key FROM"
+            " statesvc.stream) s"
         ),
         rows,
         keyring,
@@ -59,8 +60,8 @@ async def check_log(connection: AsyncConnection[Any], keyring: Keyring) -> int:
 async def _check_streams(streams: list[Any], rows: Any, keyring: Keyring) -> None:
     chains: dict[UUID, list[Any]] = defaultdict(list)
     for shipment_id, *event in await rows(
-        "SELECT shipment_id, version, recorded_at, canonical, sealed_part, event_id, message_id, kind, status, carrier_code"
-        " FROM statesvc.event ORDER BY shipment_id, version"
+        "SELECT shipment_id, version, recorded_at, canonical, sealed_part, event_id, message_id,"
+        " kind, status, carrier_code FROM statesvc.event ORDER BY shipment_id, version"
     ):
         chains[shipment_id].append(event)
     for shipment_id, version, head_hash, head_recorded_at, sealed_key in streams:

@@ -15,10 +15,13 @@ BARE, LABEL = "340434161095002710", "00340434161095002710"
 
 def push(number: str, minute: int) -> bytes:
     event = (
-        f'<data name="piece-event" event-timestamp="30.03.2026 11:0{minute}" ice="LDTMV" ric="MVMTV"'
-        ' standard-event-code="AA"/>'
+        f'<data name="piece-event" event-timestamp="30.03.2026 11:0{minute}" ice="LDTMV"'
+        ' ric="MVMTV" standard-event-code="AA"/>'
     )
-    piece = f'<data name="piece-shipment" piece-code="{number}"><data name="piece-event-list">{event}</data></data>'
+    piece = (
+        f'<data name="piece-shipment" piece-code="{number}"><data'
+        f' name="piece-event-list">{event}</data></data>'
+    )
     return f'<data name="piece-shipment-list" code="0">{piece}</data>'.encode()
 
 

@@ -250,13 +250,15 @@ async def test_a_body_that_was_changed_in_the_database_is_never_read(shop: Shop)
 
 async def test_one_notification_for_each_change_and_subscription(shop: Shop) -> None:
     await shop.connection.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets)"
-        " SELECT gen_random_uuid(), now(), 'test', 'bootstrap', 'https://subscriber.invalid', '{}' FROM generate_series(1, 2)"
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
+        " sealed_secrets) SELECT gen_random_uuid(), now(), 'test', 'bootstrap',"
+        " 'https://subscriber.invalid', '{}' FROM generate_series(1, 2)"
     )
     await shop.say(PICKED_UP, MOVING)
     await shop.say(PICKED_UP, MOVING, DELIVERED, envelope=1)
     told = await shop.rows(
-        "SELECT sequence, type, from_status, to_status, count(*) FROM statesvc.notification GROUP BY 1, 2, 3, 4 ORDER BY 1"
+        "SELECT sequence, type, from_status, to_status, count(*) FROM statesvc.notification GROUP"
+        " BY 1, 2, 3, 4 ORDER BY 1"
     )
     assert told == [
         (2, "shipment.status_changed", "unknown", "in_transit", 2),

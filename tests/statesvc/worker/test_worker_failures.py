@@ -25,10 +25,11 @@ def _scan(number: str, code: str = "AR") -> bytes:
 async def _at_event(shop: Shop, code: str, body: str) -> None:
     """Have the database do something else when it is to insert an event with this code."""
     await shop.as_owner(
-        f"CREATE SEQUENCE statesvc.test_times; GRANT USAGE ON SEQUENCE statesvc.test_times TO PUBLIC;"
-        f"CREATE FUNCTION statesvc.test_at_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        f" IF new.carrier_code = 'T/{code}' THEN {body} END IF; RETURN new; END $$;"
-        "CREATE TRIGGER test_at_event BEFORE INSERT ON statesvc.event FOR EACH ROW EXECUTE FUNCTION statesvc.test_at_event()"
+        "CREATE SEQUENCE statesvc.test_times; GRANT USAGE ON SEQUENCE statesvc.test_times TO"
+        " PUBLIC;CREATE FUNCTION statesvc.test_at_event() RETURNS trigger LANGUAGE plpgsql AS $$"
+        f" BEGIN IF new.carrier_code = 'T/{code}' THEN {body} END IF; RETURN new; END $$;CREATE"
+        " TRIGGER test_at_event BEFORE INSERT ON statesvc.event FOR EACH ROW EXECUTE FUNCTION"
+        " statesvc.test_at_event()"
     )
 
 
@@ -78,7 +79,8 @@ async def test_a_failure_that_does_not_pass_gives_the_messages_back_uncharged(sh
     await shop.push(_scan("N1"), _scan("N2"))
     assert await shop.process(await shop.claim(), lease_seconds=1.2) == 0
     waiting = await shop.rows(
-        "SELECT token, attempts - retries, last_error, extract(epoch FROM available_at - statesvc.clock())::float8 FROM statesvc.inbox"
+        "SELECT token, attempts - retries, last_error, extract(epoch FROM available_at -"
+        " statesvc.clock())::float8 FROM statesvc.inbox"
     )
     assert [(token, deaths, error) for token, deaths, error, _ in waiting] == [
         (None, 0, "SerializationFailure (SQLSTATE 40001)")
@@ -139,8 +141,9 @@ async def test_no_text_of_an_event_stops_the_worker(shop: Shop) -> None:
     await shop.work()
     assert await shop.value("SELECT count(*) FROM statesvc.inbox") == 0
     lost = await shop.rows(
-        "SELECT r.message_id FROM statesvc.receipt r WHERE NOT EXISTS (SELECT FROM statesvc.message m WHERE m.message_id = r.message_id)"
-        " AND NOT EXISTS (SELECT FROM statesvc.dead_letter d WHERE d.message_id = r.message_id)"
+        "SELECT r.message_id FROM statesvc.receipt r WHERE NOT EXISTS (SELECT FROM statesvc.message"
+        " m WHERE m.message_id = r.message_id) AND NOT EXISTS (SELECT FROM statesvc.dead_letter d"
+        " WHERE d.message_id = r.message_id)"
     )
     assert lost == []
     assert await shop.value(
@@ -170,7 +173,10 @@ async def test_the_loop_works_when_woken_and_stops_without_a_lease(shop: Shop) -
     worker = _worker(shop, listener, waker)
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(10):
-        listening = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'statesvc listener' AND datname = current_database()"
+        listening = (
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'statesvc listener' AND"
+            " datname = current_database()"
+        )
         await shop.until(listening, 1)
         await asyncio.sleep(0.1)
         await shop.push(*(_scan(f"N{n}") for n in range(100)))
@@ -193,10 +199,11 @@ async def _count_calls(shop: Shop, function: str) -> str:
         "SELECT pg_get_function_result(%s::regproc)", f"statesvc.{function}"
     )
     await shop.as_owner(
-        f"CREATE SEQUENCE statesvc.test_{function}_calls; GRANT ALL ON SEQUENCE statesvc.test_{function}_calls TO PUBLIC;"
-        f"ALTER FUNCTION statesvc.{function}() RENAME TO test_{function};"
-        f"CREATE FUNCTION statesvc.{function}() RETURNS {returned} LANGUAGE plpgsql AS $$ BEGIN"
-        f" PERFORM nextval('statesvc.test_{function}_calls'); RETURN statesvc.test_{function}(); END $$"
+        f"CREATE SEQUENCE statesvc.test_{function}_calls; GRANT ALL ON SEQUENCE"
+        f" statesvc.test_{function}_calls TO PUBLIC;ALTER FUNCTION statesvc.{function}() RENAME TO"
+        f" test_{function};CREATE FUNCTION statesvc.{function}() RETURNS {returned} LANGUAGE"
+        f" plpgsql AS $$ BEGIN PERFORM nextval('statesvc.test_{function}_calls'); RETURN"
+        f" statesvc.test_{function}(); END $$"
     )
     return f"SELECT last_value - 1 + is_called::int FROM statesvc.test_{function}_calls"
 
@@ -289,7 +296,8 @@ async def test_a_suspect_is_worked_on_with_nothing_else_in_progress(shop: Shop) 
     await running
     await waker.stop()
     batches = await shop.rows(
-        "SELECT count(DISTINCT e.message_id) FROM statesvc.event e GROUP BY e.batch_id ORDER BY min(e.recorded_at)"
+        "SELECT count(DISTINCT e.message_id) FROM statesvc.event e GROUP BY e.batch_id ORDER BY"
+        " min(e.recorded_at)"
     )
     assert batches == [(1,), (1,), (1,), (5,)]
     assert await shop.rows("SELECT DISTINCT outcome, attempt FROM statesvc.message_attempt") == [
@@ -301,7 +309,8 @@ async def test_a_suspect_is_worked_on_with_nothing_else_in_progress(shop: Shop) 
 async def test_a_bound_that_is_reached_delays_nothing_beyond_the_end_of_a_batch(shop: Shop) -> None:
     """Nobody is woken when a batch ends: the worker itself must look again."""
     await shop.connection.execute(
-        "INSERT INTO statesvc.carrier_quota (carrier_id, in_flight_max, changed_at, changed_by) VALUES ('acme', 2, now(), 'test')"
+        "INSERT INTO statesvc.carrier_quota (carrier_id, in_flight_max, changed_at, changed_by)"
+        " VALUES ('acme', 2, now(), 'test')"
     )
     await shop.push(*(_scan(f"N{n}") for n in range(40)))
     listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
@@ -320,7 +329,10 @@ async def test_attempts_name_the_normalizer_and_dead_letters_too(shop: Shop) -> 
     (given_back,) = await shop.push(_scan("N1"))
     (buried,) = await shop.push(b"unreadable")
     await shop.process(await shop.claim(), lease_seconds=1.1)
-    kept = "SELECT message_id, outcome, worker, error, normalizer FROM statesvc.message_attempt ORDER BY attempt_id"
+    kept = (
+        "SELECT message_id, outcome, worker, error, normalizer FROM statesvc.message_attempt ORDER"
+        " BY attempt_id"
+    )
     assert await shop.rows(kept) == [
         (buried, "buried", "worker-1", "unreadable", "acme@1"),
         (given_back, "retried", "worker-1", "SerializationFailure (SQLSTATE 40001)", "acme@1"),

@@ -22,7 +22,8 @@ async def test_what_a_scan_carries_needs_no_dedupe_row_of_its_own(shop: Shop) ->
     await shop.say(carrying)
     await shop.say(carrying, envelope=1)
     assert await shop.rows(
-        "SELECT octet_length(facts_digest), octet_length(attribute_digests), alias_of FROM statesvc.event_key"
+        "SELECT octet_length(facts_digest), octet_length(attribute_digests), alias_of FROM"
+        " statesvc.event_key"
     ) == [(0, 16, None)]
     await shop.say({**carrying, "signed_by": "Y"}, envelope=2)
     await shop.say({**carrying, "signed_by": "Y"}, envelope=3)

@@ -56,7 +56,8 @@ async def test_the_whole_log_is_recomputed_from_its_canonical_bytes(shop: Shop) 
 
 async def test_recorded_at_grows_even_where_the_clock_stands_still(shop: Shop) -> None:
     await shop.as_owner(
-        "CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql RETURN date_trunc('hour', now())"
+        "CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql RETURN"
+        " date_trunc('hour', now())"
     )
     await shop.push(says({"number": "A1", "status": "picked_up"}))
     await shop.work()

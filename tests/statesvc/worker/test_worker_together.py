@@ -121,7 +121,10 @@ async def test_the_state_is_the_same_as_that_of_one_worker_which_reads_all_at_on
     await shop.say(
         *({"number": "B", **scan} for scan in sorted(scans, key=lambda scan: scan["minute"]))
     )
-    state = "SELECT status, reason, flags, delivered_at, attempts, status_since, last_event_at FROM statesvc.shipment WHERE shipment_id = %s"
+    state = (
+        "SELECT status, reason, flags, delivered_at, attempts, status_since, last_event_at FROM"
+        " statesvc.shipment WHERE shipment_id = %s"
+    )
     assert await shop.rows(state, shipment("A")) == await shop.rows(state, shipment("B"))
     assert (
         await shop.value(

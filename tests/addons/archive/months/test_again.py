@@ -61,12 +61,16 @@ async def test_what_was_misread_in_an_archived_month_is_corrected(
 
 @pytest.mark.usefixtures("two_months")
 async def test_a_subscriber_may_be_told_again_of_an_archived_month(archivist: Archivist) -> None:
-    transitions = f"SELECT sequence, recorded_at FROM statesvc.transition WHERE shipment_id = '{shipment('1Z0001')}' ORDER BY sequence"
+    transitions = (
+        "SELECT sequence, recorded_at FROM statesvc.transition WHERE shipment_id ="
+        f" '{shipment('1Z0001')}' ORDER BY sequence"
+    )
     before = await archivist.log.rows(transitions)
     subscription_id = uuid4()
     await archivist.as_owner(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets, shipments) "
-        f"VALUES ('{subscription_id}', statesvc.clock(), 'tester', 'bootstrap', 'https://x.example/', '{{}}', '{{ups/1Z0001}}')"
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
+        f" sealed_secrets, shipments) VALUES ('{subscription_id}', statesvc.clock(), 'tester',"
+        " 'bootstrap', 'https://x.example/', '{}', '{ups/1Z0001}')"
     )
     await archivist.archived()
     assert await archivist.log.rows(transitions) == []
@@ -86,9 +90,15 @@ async def test_a_subscriber_may_be_told_again_of_an_archived_month(archivist: Ar
     )
     done = await replay(archivist.connection, order, archive=archivist.archive)
     assert (planned.put, done.put, done.never_written) == (len(before),) * 3
-    output = f"SELECT sequence FROM statesvc.notification WHERE subscription_id = '{subscription_id}' ORDER BY sequence"
+    output = (
+        f"SELECT sequence FROM statesvc.notification WHERE subscription_id = '{subscription_id}'"
+        " ORDER BY sequence"
+    )
     assert await archivist.log.rows(output) == [(sequence,) for sequence, _ in before]
-    entries = f"SELECT sequence, replayed FROM statesvc.fanout WHERE '{subscription_id}' = ANY (subscriptions) ORDER BY sequence"
+    entries = (
+        f"SELECT sequence, replayed FROM statesvc.fanout WHERE '{subscription_id}' = ANY"
+        " (subscriptions) ORDER BY sequence"
+    )
     assert await archivist.log.rows(entries) == [(sequence, False) for sequence, _ in before], (
         "for the first time"
     )

@@ -93,9 +93,8 @@ async def test_evidence_of_an_archived_month_verifies_offline(
 async def test_a_proof_is_found_by_event_id(archivist: Archivist, api: Any, number: str) -> None:
     key = await api.key("read")
     found = (
-        "SELECT event_id FROM statesvc.event_key k JOIN statesvc.stream USING (shipment_id) WHERE number = '"
-        + number
-        + "' ORDER BY 1"
+        "SELECT event_id FROM statesvc.event_key k JOIN statesvc.stream USING (shipment_id) WHERE"
+        " number = '" + number + "' ORDER BY 1"
     )
     (event_id,), *_ = await archivist.log.rows(found)
     before = await _get(api, key, "/v1/proofs/inclusion", carrier_id="ups", event_id=event_id)

@@ -34,7 +34,8 @@ from tests.world.story import scan
 
 async def _state(archivist: Archivist, number: str) -> Any:
     rows = await archivist.log.rows(
-        f"SELECT version, status, state FROM statesvc.shipment WHERE shipment_id = '{shipment(number)}'"
+        "SELECT version, status, state FROM statesvc.shipment WHERE shipment_id ="
+        f" '{shipment(number)}'"
     )
     return rows[0]
 
@@ -107,7 +108,8 @@ async def test_notifications_leave_and_come_back_with_their_fan_outs(archivist: 
     assert (await log.rows(old), await log.rows(active)) == (before, of_active)
     assert places(archivist.verify()) == []
     await archivist.as_owner(
-        f"DELETE FROM statesvc.notification WHERE shipment_id = '{shipment('1Z0001')}' AND sequence = 2"
+        f"DELETE FROM statesvc.notification WHERE shipment_id = '{shipment('1Z0001')}' AND"
+        " sequence = 2"
     )
     assert "it was deleted" in str(archivist.verify().faults)
 

@@ -21,7 +21,10 @@ from tests.world.attack import places
 from tests.world.log_archivist import Archivist, shipment
 from tests.world.shell import Shell, use
 
-ACTIONS = "SELECT actor, verb, target FROM statesvc.action WHERE verb IN ('log.archive', 'log_ddl') ORDER BY batch_id"
+ACTIONS = (
+    "SELECT actor, verb, target FROM statesvc.action WHERE verb IN ('log.archive', 'log_ddl') ORDER"
+    " BY batch_id"
+)
 
 
 @pytest.fixture(autouse=True)

@@ -38,7 +38,8 @@ def scans(minute: int, status: str) -> list[bytes]:
 async def months_of(shop: Shop, number: str) -> int:
     """Return in how many months the tables have events of a shipment."""
     found: int = await shop.value(
-        "SELECT count(DISTINCT date_trunc('month', recorded_at AT TIME ZONE 'UTC')) FROM statesvc.event WHERE shipment_id = %s",
+        "SELECT count(DISTINCT date_trunc('month', recorded_at AT TIME ZONE 'UTC')) FROM"
+        " statesvc.event WHERE shipment_id = %s",
         shipment(number),
     )
     return found

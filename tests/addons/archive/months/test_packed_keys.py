@@ -17,7 +17,10 @@ from tests.world.log_archivist import Archivist, shipment
 from tests.world.story import scan
 
 KEYS = "SELECT count(*) FROM statesvc.event_key WHERE shipment_id = '{}'"
-PACKED = "SELECT octet_length(packed_keys) / 8, octet_length(packed_values) / 8 FROM statesvc.stream WHERE shipment_id = '{}'"
+PACKED = (
+    "SELECT octet_length(packed_keys) / 8, octet_length(packed_values) / 8 FROM statesvc.stream"
+    " WHERE shipment_id = '{}'"
+)
 VERSION = "SELECT version FROM statesvc.stream WHERE shipment_id = '{}'"
 
 

@@ -101,7 +101,8 @@ async def test_a_month_leaves_only_after_its_notice(archivist: Archivist) -> Non
     await archivist.notice(60)
     assert len((await archivist.run_pass()).archived) == 1
     rows = await archivist.log.rows(
-        f"SELECT version FROM statesvc.event WHERE shipment_id = '{shipment('1Z0002')}' ORDER BY version"
+        f"SELECT version FROM statesvc.event WHERE shipment_id = '{shipment('1Z0002')}' ORDER BY"
+        " version"
     )
     assert [version for (version,) in rows] == [1, 2, 3, 4, 5, 6]
     assert (
@@ -125,7 +126,8 @@ async def test_who_is_held_active_or_waited_for_stays(archivist: Archivist) -> N
     await archivist.archived()
     assert await archivist.residents() == {shipment("1Z0002"): "held", shipment("1Z0003"): "active"}
     rows = await archivist.log.rows(
-        "SELECT DISTINCT shipment_id FROM statesvc.event WHERE recorded_at < '2027-01-01' ORDER BY 1"
+        "SELECT DISTINCT shipment_id FROM statesvc.event WHERE recorded_at < '2027-01-01' ORDER"
+        " BY 1"
     )
     assert {shipment_id for (shipment_id,) in rows} >= {shipment("1Z0002"), shipment("1Z0003")}
     assert shipment("1Z0001") not in {shipment_id for (shipment_id,) in rows}

@@ -172,8 +172,8 @@ async def test_events_of_archived_months_have_their_rows_too(archivist: Archivis
     assert month.events
     await attack(
         archivist.database,
-        "DELETE FROM statesvc.event_key k WHERE NOT EXISTS (SELECT FROM statesvc.event e WHERE e.event_id = k.event_id)"
-        " AND k.event_id = (SELECT min(event_id) FROM statesvc.event_key o"
+        "DELETE FROM statesvc.event_key k WHERE NOT EXISTS (SELECT FROM statesvc.event e WHERE"
+        " e.event_id = k.event_id) AND k.event_id = (SELECT min(event_id) FROM statesvc.event_key o"
         " WHERE NOT EXISTS (SELECT FROM statesvc.event e WHERE e.event_id = o.event_id))",
     )
     (fault,) = archivist.verify().faults

@@ -118,10 +118,10 @@ class Stage:
     async def truth(self) -> list[dict[str, Any]]:
         """Return what the stream of the whole log must say, by another query."""
         rows = await self.log.rows(
-            "SELECT s.first_index + t.ordinal, e.carrier_id, t.from_status, t.to_status, e.occurred_at, t.sequence, t.recorded_at,"
-            " e.canonical"
-            " FROM statesvc.transition t JOIN statesvc.sealed_batch s USING (batch_id)"
-            " JOIN statesvc.event e ON e.shipment_id = t.shipment_id AND e.version = t.sequence ORDER BY 1"
+            "SELECT s.first_index + t.ordinal, e.carrier_id, t.from_status, t.to_status,"
+            " e.occurred_at, t.sequence, t.recorded_at, e.canonical FROM statesvc.transition t JOIN"
+            " statesvc.sealed_batch s USING (batch_id) JOIN statesvc.event e ON e.shipment_id ="
+            " t.shipment_id AND e.version = t.sequence ORDER BY 1"
         )
         return [
             {

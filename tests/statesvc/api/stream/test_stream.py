@@ -26,7 +26,10 @@ from tests.world.story import Story, scan
 
 TRANSITIONS = 10_000
 DROPS = 50
-KILL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = ANY (%s)"
+KILL = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND"
+    " application_name = ANY (%s)"
+)
 
 
 def indexes(received: list[Any]) -> list[int]:

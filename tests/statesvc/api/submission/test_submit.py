@@ -167,7 +167,8 @@ async def test_one_of_two_contradicting_clients_wins_and_the_other_is_told(desk:
 async def test_a_held_carrier_takes_nothing_until_its_release(desk: Desk) -> None:
     for carrier_id in ("canonical", "*"):
         await desk.as_owner(
-            f"INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('{carrier_id}', true, now(), 't')"
+            "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES"
+            f" ('{carrier_id}', true, now(), 't')"
         )
         assert await desk.submit(_line()) == Held(("canonical",))
         assert await desk.counts() == [0, 0, 0, 0, 0]
@@ -184,10 +185,11 @@ async def test_a_held_carrier_takes_nothing_until_its_release(desk: Desk) -> Non
 )
 async def test_a_passing_failure_is_tried_again_and_applied_once(desk: Desk, failure: str) -> None:
     await desk.as_owner(
-        "CREATE SEQUENCE statesvc.test_times; GRANT USAGE ON SEQUENCE statesvc.test_times TO PUBLIC;"
-        "CREATE FUNCTION statesvc.test_fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        f" IF nextval('statesvc.test_times') <= 2 THEN {failure} END IF; RETURN new; END $$;"
-        "CREATE TRIGGER test_fail BEFORE INSERT ON statesvc.event FOR EACH ROW EXECUTE FUNCTION statesvc.test_fail()"
+        "CREATE SEQUENCE statesvc.test_times; GRANT USAGE ON SEQUENCE statesvc.test_times TO"
+        " PUBLIC;CREATE FUNCTION statesvc.test_fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        f" IF nextval('statesvc.test_times') <= 2 THEN {failure} END IF; RETURN new; END $$;CREATE"
+        " TRIGGER test_fail BEFORE INSERT ON statesvc.event FOR EACH ROW EXECUTE FUNCTION"
+        " statesvc.test_fail()"
     )
     assert await desk.verdicts(_line()) == [Verdict.APPENDED]
     assert await desk.counts() == [1, 0, 1, 1, 1]

@@ -54,7 +54,8 @@ async def until(condition: Any, seconds: float = 10) -> None:
 async def drop_backends(dsn: str, application_name: str) -> int:
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
         cursor = await connection.execute(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s",
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname ="
+            " current_database() AND application_name = %s",
             (application_name,),
         )
         row = await cursor.fetchone()
@@ -258,7 +259,10 @@ async def test_both_come_back_after_a_restart_of_the_server(tmp_path: Path) -> N
 
 async def backend(dsn: str, application_name: str) -> int:
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
-        query = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s"
+        query = (
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND"
+            " application_name = %s"
+        )
         row = await (await connection.execute(query, (application_name,))).fetchone()
     assert row is not None
     return int(row[0])

@@ -206,7 +206,8 @@ async def test_a_wrong_expectation_is_not_quoted(
 ) -> None:
     reader, writer = await connect(await serve(gate(refused)))
     writer.write(
-        f"GET {path} HTTP/1.1\r\nHost: x\r\nExpect: Mrs Miller 1Z999\r\nConnection: close\r\n\r\n".encode()
+        f"GET {path} HTTP/1.1\r\nHost: x\r\nExpect: Mrs Miller 1Z999\r\nConnection:"
+        " close\r\n\r\n".encode()
     )
     said = await answer(reader)
     assert said.startswith(b"HTTP/1.1 400 ")

@@ -117,7 +117,8 @@ async def test_without_the_check_of_what_became_of_it_a_dead_letter_would_be_put
 ) -> None:
     (dead_letter_id,) = await desk.bury_some(1)
     await desk.shop.as_owner(
-        "CREATE OR REPLACE FUNCTION statesvc.replay_obstacle(d statesvc.dead_letter) RETURNS text LANGUAGE sql STABLE RETURN NULL::text"
+        "CREATE OR REPLACE FUNCTION statesvc.replay_obstacle(d statesvc.dead_letter) RETURNS text"
+        " LANGUAGE sql STABLE RETURN NULL::text"
     )
     desk.mend()
     for _ in range(2):
@@ -154,13 +155,17 @@ async def test_a_dead_letter_says_why_it_cannot_be_replayed(desk: Desk) -> None:
     await desk.shop.as_owner(
         f"UPDATE statesvc.dead_letter SET sealed_key = NULL WHERE dead_letter_id = {erased}"
     )
-    of = f"(SELECT message_id FROM statesvc.dead_letter WHERE dead_letter_id IN ({gone}, {retained}))"
+    of = (
+        f"(SELECT message_id FROM statesvc.dead_letter WHERE dead_letter_id IN ({gone},"
+        f" {retained}))"
+    )
     await desk.shop.as_owner(
         f"INSERT INTO statesvc.body_retained SELECT * FROM statesvc.body WHERE message_id IN {of}"
     )
     await desk.shop.as_owner(f"DELETE FROM statesvc.body WHERE message_id IN {of}")
     await desk.shop.as_owner(
-        f"DELETE FROM statesvc.body_retained k USING statesvc.dead_letter d WHERE d.message_id = k.message_id AND d.dead_letter_id = {gone}"
+        "DELETE FROM statesvc.body_retained k USING statesvc.dead_letter d WHERE d.message_id ="
+        f" k.message_id AND d.dead_letter_id = {gone}"
     )
     assert await put_back(desk.connection, desk.order(), [erased, gone, retained]) == {
         erased: Obstacle.ERASED,
@@ -198,7 +203,8 @@ async def test_the_queries_know_the_ways_as_the_code_does(desk: Desk, way: Way) 
     ]
     for kind, cause in kinds:
         await desk.shop.connection.execute(
-            "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at) VALUES (%s, %s, %s, statesvc.clock())",
+            "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at) VALUES (%s, %s,"
+            " %s, statesvc.clock())",
             (kind, cause, CARRIER_ID),
         )
     found = await next_dead_letters(

@@ -76,7 +76,8 @@ async def test_with_a_mapping_all_events_with_the_code_are_corrected_once_and_no
     assert await statuses(desk) == {"out_for_delivery": 120}
     assert await desk.open_dead_letters() == [other]
     assert await desk.shop.rows(
-        f"SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE dead_letter_id = {dead_letter_id}"
+        "SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE dead_letter_id ="
+        f" {dead_letter_id}"
     ) == [("replayed", "tester")]
     assert (
         await desk.shop.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'")

@@ -60,7 +60,8 @@ async def test_what_cannot_be_replayed_is_counted_and_the_rest_goes_on(desk: Des
     dead_letters = await desk.bury_some(25)
     desk.mend()
     await desk.shop.as_owner(
-        f"UPDATE statesvc.dead_letter SET sealed_key = NULL WHERE dead_letter_id IN ({dead_letters[0]}, {dead_letters[15]})"
+        "UPDATE statesvc.dead_letter SET sealed_key = NULL WHERE dead_letter_id IN"
+        f" ({dead_letters[0]}, {dead_letters[15]})"
     )
     async with desk.working():
         progress = await desk.replay(desk.order(**CAUSE))

@@ -124,7 +124,10 @@ async def test_corrections_may_notify_nobody_and_the_action_says_so(shop: Shop) 
     assert (report.corrected, report.transitions, report.notifications) == (1, 1, 0)
     (_, correction) = await shop.events("A1")
     assert correction["notify"] is False
-    action = "SELECT convert_from(canonical, 'UTF8')::jsonb -> 'details' -> 'notify' FROM statesvc.action WHERE verb = 'renormalize'"
+    action = (
+        "SELECT convert_from(canonical, 'UTF8')::jsonb -> 'details' -> 'notify' FROM"
+        " statesvc.action WHERE verb = 'renormalize'"
+    )
     assert await shop.value(action) is False
 
 
@@ -160,7 +163,10 @@ async def test_what_the_candidate_left_out_is_added_and_what_it_alone_said_is_ta
     report = await again(shop, read_by="forgetful")
     assert (report.added, report.corrected, report.retracted) == (2, 0, 0)
     assert (await status(shop, "A1"), await status(shop, "A2")) == ("delivered", "picked_up")
-    names = "SELECT count(*) FROM statesvc.message WHERE shipments = ARRAY[%s::uuid] AND sealed_key IS NOT NULL"
+    names = (
+        "SELECT count(*) FROM statesvc.message WHERE shipments = ARRAY[%s::uuid] AND sealed_key IS"
+        " NOT NULL"
+    )
     assert await shop.value(names, shipment("A2")) == 1, (
         "erasing the shipment must make the body unreadable"
     )
@@ -453,7 +459,10 @@ async def test_a_run_in_parts_ends_as_one_to_the_end_does(shop: Shop) -> None:
         await shop.value("SELECT resolution FROM statesvc.dead_letter WHERE kind = 'code'")
         == "replayed"
     )
-    done = "SELECT convert_from(canonical, 'UTF8')::jsonb->'details'->'done' FROM statesvc.action WHERE verb = 'renormalize' ORDER BY batch_id"
+    done = (
+        "SELECT convert_from(canonical, 'UTF8')::jsonb->'details'->'done' FROM statesvc.action"
+        " WHERE verb = 'renormalize' ORDER BY batch_id"
+    )
     assert [said for (said,) in await shop.rows(done)] == [False, False, False, True]
 
 

@@ -72,8 +72,9 @@ def operator(shop: Shop) -> Operator:
 
 async def subscribe(shop: Shop, *statuses: str) -> None:
     await shop.connection.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, url, statuses, sealed_secrets, created_at, created_by, owner)"
-        " VALUES (gen_random_uuid(), 'https://example.com', %s, '{}', statesvc.clock(), 'tester', 'tester')",
+        "INSERT INTO statesvc.subscription (subscription_id, url, statuses, sealed_secrets,"
+        " created_at, created_by, owner) VALUES (gen_random_uuid(), 'https://example.com', %s,"
+        " '{}', statesvc.clock(), 'tester', 'tester')",
         (list(statuses) or None,),
     )
 
@@ -157,7 +158,8 @@ async def test_a_text_without_a_code_is_taught_and_stands_nowhere(
             }
         )
     await shop.as_owner(
-        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE number = 'N2'"
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE number ="
+        " 'N2'"
     )
     assert (await operator.preview(text)).events == 2
     run = operator.run(text, await operator.teach(text, ONWARD))

@@ -74,11 +74,13 @@ async def test_every_row_is_what_its_events_add_up_to(shop: Shop) -> None:
 async def test_planted_drift_is_found_and_named(shop: Shop) -> None:
     await tell_stories(shop, 5)
     await shop.as_owner(
-        f"UPDATE statesvc.shipment SET status = 'lost', attempts = 7 WHERE shipment_id = '{shipment('P1')}'"
+        "UPDATE statesvc.shipment SET status = 'lost', attempts = 7 WHERE shipment_id ="
+        f" '{shipment('P1')}'"
     )
     await shop.as_owner(f"DELETE FROM statesvc.shipment WHERE shipment_id = '{shipment('P2')}'")
     await shop.as_owner(
-        f"UPDATE statesvc.shipment SET shipment_id = '{UUID(int=9)}' WHERE shipment_id = '{shipment('P3')}'"
+        f"UPDATE statesvc.shipment SET shipment_id = '{UUID(int=9)}' WHERE shipment_id ="
+        f" '{shipment('P3')}'"
     )
     _, drift = await task(shop).compare()
     assert sorted(drift, key=lambda one: one.shipment_id) == sorted(
@@ -145,7 +147,8 @@ async def test_an_append_that_began_before_and_commits_after_the_reading_is_not_
         await adversary.execute(change, (shipment("P1"),))
         running = asyncio.create_task(task(shop).rebuild())
         await shop.until(
-            "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND mode = 'ShareRowExclusiveLock')",
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND mode ="
+            " 'ShareRowExclusiveLock')",
             wanted=True,
         )
         await adversary.commit()
@@ -203,11 +206,17 @@ async def test_two_rebuilds_at_once_are_refused(shop: Shop) -> None:
 
 
 async def test_both_tables_are_alike(shop: Shop) -> None:
-    columns = "SELECT attname, atttypid, atttypmod, attnotnull FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 ORDER BY 1"
+    columns = (
+        "SELECT attname, atttypid, atttypmod, attnotnull FROM pg_attribute WHERE attrelid ="
+        " %s::regclass AND attnum > 0 ORDER BY 1"
+    )
     indexes = (
         "SELECT indkey::text, indisunique FROM pg_index WHERE indrelid = %s::regclass ORDER BY 1"
     )
-    rights = "SELECT array_agg(privilege_type::text ORDER BY 1) FROM information_schema.role_table_grants WHERE table_name = %s"
+    rights = (
+        "SELECT array_agg(privilege_type::text ORDER BY 1) FROM"
+        " information_schema.role_table_grants WHERE table_name = %s"
+    )
     options = "SELECT reloptions FROM pg_class WHERE oid = %s::regclass"
     for question in (columns, indexes, options):
         assert await shop.rows(question, "statesvc.shipment") == await shop.rows(
