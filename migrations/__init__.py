@@ -10,8 +10,8 @@ A migration applies it in this order:
 3. `privileges.sql` and `privileges_auditor.sql`: who may do what. Granted by every migration.
 4. The partitions that the coming weeks need.
 
-`schema.sql` shows what that makes. Nothing applies it: `python -m tests.migrations.snapshot` writes
-it, and a test compares it.
+`generated/schema.sql` shows what that makes. Nothing applies it: `python -m
+tests.migrations.snapshot` writes it, and a test compares it.
 
 A function that a table cannot exist without stands with the tables: the clock, trigger functions,
 and what the numbered files call themselves. Every other function is repeatable. PL/pgSQL and quoted

@@ -1,5 +1,5 @@
-"""`python -m tests.migrations.snapshot`: writes `migrations/schema.sql`, what the migrations make,
-for reviewers to read.
+"""`python -m tests.migrations.snapshot`: writes `migrations/generated/schema.sql`, what the
+migrations make, for reviewers to read.
 
 It is pg_dump's account of a migrated database, table by table: each with its constraints, indexes
 and triggers. Left out are the partitions, which depend on the day; owners and privileges, which are
@@ -21,7 +21,7 @@ from statesvc.database.migrator import migrate
 from statesvc.database.postgres_programs import MAJOR, programs
 from tests.world import postgres
 
-FILE: Final = Path(__file__).parents[2] / "migrations" / "schema.sql"
+FILE: Final = Path(__file__).parents[2] / "migrations" / "generated" / "schema.sql"
 COMMAND: Final = "python -m tests.migrations.snapshot"
 _HEAD: Final = f"""\
 -- What the migrations make. No migration: nothing applies this file, `{COMMAND}` writes it, and a test compares it.

@@ -1,5 +1,5 @@
-"""`migrations/schema.sql` is what the migrations make; and of what they make, each function's
-text stands in one place.
+"""`migrations/generated/schema.sql` is what the migrations make; and of what they make, each
+function's text stands in one place.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ def test_the_snapshot_is_no_migration() -> None:
 
 
 def test_each_function_is_defined_once_and_whole() -> None:
-    texts = [file.read_text("utf-8") for file in FILE.parent.rglob("*.sql")]
+    texts = [file.read_text("utf-8") for file in FILE.parents[1].rglob("*.sql")]
     defined = Counter(
         name
         for text in texts
