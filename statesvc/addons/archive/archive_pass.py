@@ -24,7 +24,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from statesvc.addons.archive.archive_identity import ArchiveIdentity, ArchiveRefusedError
-from statesvc.database.brief_locks import until_let_go
+from statesvc.addons.archive.brief_locks import until_let_go
 from statesvc.database.queries import Queries
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.files.archive_folder import (

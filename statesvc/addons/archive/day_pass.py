@@ -25,6 +25,7 @@ from statesvc.addons.archive.archive_pass import (
     PeriodFailedError,
     run_in_archive,
 )
+from statesvc.addons.archive.brief_locks import TRIES, until_let_go
 from statesvc.addons.archive.day import BodyBatch, DayBatchLimits, any_hold, day_batches
 from statesvc.addons.archive.day_ledger import (
     BODY_LEDGER,
@@ -42,10 +43,14 @@ from statesvc.addons.archive.day_ledger import (
     note_written,
     undeleted_days,
 )
+from statesvc.addons.archive.retained_bodies import (
+    held_among,
+    prune_retained,
+    retain_archived,
+    retain_hot,
+)
 from statesvc.addons.archive.write_day import BODY_FILES, Pause, write_day
 from statesvc.bodies.body_key import open_committed
-from statesvc.bodies.retained_bodies import held_among, prune_retained, retain_archived, retain_hot
-from statesvc.database.brief_locks import TRIES, until_let_go
 from statesvc.files.archive_folder import ArchivePath, file_fault, remove
 from statesvc.files.body_record import BodyRecord
 

@@ -21,6 +21,7 @@ from statesvc.addons.archive.archive_pass import (
     NotVerifiedError,
     run_in_archive,
 )
+from statesvc.addons.archive.brief_locks import TRIES
 from statesvc.addons.archive.file_names import LOG_FILES
 from statesvc.addons.archive.key_packing import is_packing_due, pack_keys
 from statesvc.addons.archive.month import MonthExtent, NotSealedError, extent_of
@@ -34,7 +35,6 @@ from statesvc.addons.archive.month_ledger import (
     give_notice,
     note_written,
 )
-from statesvc.database.brief_locks import TRIES
 from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.files.object_path import ObjectStoreError

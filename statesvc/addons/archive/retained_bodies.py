@@ -14,7 +14,7 @@ from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
 from statesvc.files.body_record import FIRST, BodyRecord, bounds
 
-_SQL = queries("statesvc.bodies", "retained_bodies")
+_SQL = queries("statesvc.addons.archive", "retained_bodies")
 _PRUNED_AT_ONCE: Final = 1000
 
 
