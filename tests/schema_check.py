@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from events.schema.declaration import schema
-from events.schema.growth import breaks
-from events.schema.versions import FOLDER, committed, faults, text_of
+from tests.schema_growth import breaks
+from tests.schema_versions import FOLDER, committed, faults, text_of
 
 ROOT: Final = Path(__file__).parents[1]
 

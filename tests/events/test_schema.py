@@ -16,8 +16,6 @@ from events.entry.kinds import Provenance, event_document, leaf
 from events.event import Event as CarrierEvent
 from events.event import EventPlace, Personal, Raw
 from events.schema.declaration import schema
-from events.schema.growth import Shape, breaks, shapes
-from events.schema.versions import FOLDER, committed, faults
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.fact import fact_from_canonical
 from statesvc.shipments.models import ShipmentEvent
@@ -25,6 +23,8 @@ from statesvc.shipments.personal import Opener
 from statesvc.shipments.timeline import Seal, shipment_event
 from tests import schema_check
 from tests.contract import closed_words
+from tests.schema_growth import Shape, breaks, shapes
+from tests.schema_versions import FOLDER, committed, faults
 
 NOON: Final = datetime(2026, 11, 21, 12, 0, 0, 5, tzinfo=UTC)
 Change = Callable[[dict[str, Any]], object]

@@ -1,9 +1,9 @@
 from events.vocabulary import Status
-from projections.diagram import PAGE, page
+from tests.lifecycle_page import PAGE, page
 
 
 def test_the_page_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m projections.diagram"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.lifecycle_page"
 
 
 def test_the_page_says_what_every_status_means() -> None:

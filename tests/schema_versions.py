@@ -1,4 +1,4 @@
-"""The committed versions of the schema: `1.json`, `2.json`, ... next to this module.
+"""The committed versions of the schema: `1.json`, `2.json`, ... in `events/schema`.
 
 A landed version never changes; a change is a new version. The newest equals the declaration; each
 is its predecessor, grown.
@@ -10,7 +10,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any, Final
 
-from events.schema.growth import breaks
+from tests.schema_growth import breaks
 
 FOLDER: Final = "events/schema"
 COMMAND: Final = "python -m tests.schema_check --write"

@@ -1,5 +1,5 @@
-"""The life cycle as a page: `python -m projections.diagram` writes docs/lifecycle.md from the
-declaration. Not part of the service.
+"""The life cycle as a page: `python -m tests.lifecycle_page` writes docs/lifecycle.md from the
+declaration.
 """
 
 from pathlib import Path
@@ -36,7 +36,7 @@ def page() -> str:
             "# Life cycle of a shipment",
             "",
             (
-                "Which statuses does a shipment take? `python -m projections.diagram` writes this"
+                "Which statuses does a shipment take? `python -m tests.lifecycle_page` writes this"
                 " page from `projections/lifecycle.py`."
             ),
             "",
