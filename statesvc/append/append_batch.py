@@ -145,6 +145,8 @@ class AppendBatch:
 def drop(batch: AppendBatch, places: Collection[int]) -> None:
     if places:
         batch.dropped |= set(places)
+        # a new list: `decide` pairs verdicts with proposals by position, so none may be left as a
+        # hole
         batch.proposals = [
             proposal for proposal in batch.proposals if proposal.message not in places
         ]
@@ -160,6 +162,7 @@ def forget_erased(batch: AppendBatch) -> None:
     erased = {shipment for shipment, key in batch.keys.items() if key is None}
     if erased:
         batch.proposals = [
+            # its dedupe keys stay: the same scan is a duplicate after the erasure, too
             without_personal(each) if each.shipment_id in erased else each
             for each in batch.proposals
         ]

@@ -38,6 +38,8 @@ async def look_up(batch: AppendBatch) -> None:
     batch.proposals = propose(batch.messages, batch.keyring)
     batch.named = referenced_streams(batch.messages, batch.proposals)
     shipments = {shipment for _, shipment in batch.named}
+    # a parcel's stream is locked with its shipments', so that two sources of it never append at
+    # once
     printed = printed_parcels(batch)
     wanted = shipments | set(printed.values())
     # locks before reads: each later statement then sees all that earlier holders committed
@@ -45,10 +47,14 @@ async def look_up(batch: AppendBatch) -> None:
     asked_new = await reserve_streams(
         connection, wanted, bounded=batch.when_locked is WhenLocked.POSTPONE
     )
+    # dedupe keys are read, not locked: the unique index decides at the insert, and a race is tried
+    # again
     asked_known = await known_keys(
         connection, (key for proposal in batch.proposals for key in proposal.dedupe_keys())
     )
     asked_states = await read_states(connection, shipments)
+    # with the rest of the round trip, whether or not a status will change: a second trip would cost
+    # more
     asked_subscribed = await read_subscribed(connection, batch.proposals)
     # last, under all locks: times and batch ids must grow along each stream
     asked_stamp = await begin_batch(connection)
@@ -61,13 +67,19 @@ async def look_up(batch: AppendBatch) -> None:
         )
     heads, absent = await asked_heads.rows(), await asked_new.rows()
     batch.heads = {shipment: head for shipment, head in heads.items() if shipment in shipments}
+    # a stream that another transaction made between the two statements is in neither: its messages
+    # wait
     for new in (shipments & absent.keys()) - heads.keys():
+        # before it is known whether the shipment gets an event: its messages' bodies are sealed
+        # under it
         key = SealingKey.fresh()
         batch.new_keys[new] = batch.keyring.seal_shipment_key(key, new)
         batch.heads[new] = StreamHead(
             0, NO_PREVIOUS, _NEVER, _NEVER, key, parcel_id=new if absent[new] else None
         )
     note_parcels(batch, printed, heads, absent)
+    # out of key order after the first locks, which is safe because it only tries: a lock that is
+    # held fails
     if await lock_linked(batch, wanted):
         # under their locks too: what is said of a parcel later has the higher batch id
         asked_stamp = await begin_batch(connection)
@@ -76,6 +88,8 @@ async def look_up(batch: AppendBatch) -> None:
     ):
         _postpone(batch, locked)
     batch.keys = {shipment: head.key for shipment, head in batch.heads.items()}
+    # an archived shipment keeps its dedupe keys in its row, so that a late duplicate needs no
+    # archive file
     packed = {
         shipment: head.packed for shipment, head in batch.heads.items() if head.packed is not None
     }
@@ -85,6 +99,7 @@ async def look_up(batch: AppendBatch) -> None:
         await asked_subscribed.rows(),
         await asked_stamp.rows(),
     )
+    # last: only the locked heads tell who is erased, and an erasure locks them too
     forget_erased(batch)
 
 
@@ -100,6 +115,8 @@ def _postpone(batch: AppendBatch, locked: Collection[UUID]) -> None:
                 *(batch.parcels[shipment] for shipment in locked if shipment in batch.parcels),
             }
         )
+    # a duplicate or enrichment of a message that waits must wait with it, or it would be decided
+    # first
     places = depend_on(
         {place for place, shipment in batch.named if shipment in locked},
         batch.proposals,

@@ -134,6 +134,8 @@ class ParcelChanges:
 
     parcel: ParcelLog
     changes: list[SourceChange] = field(default_factory=list)
+    # by the sources that a filter lets through: many subscriptions share an answer, and the fold is
+    # the cost
     _told: dict[frozenset[UUID], set[tuple[UUID, int]]] = field(default_factory=dict)
 
     def told_to(self, subscription: SubscribedTo, change: OutboxChange) -> bool:
@@ -224,6 +226,7 @@ def fan_out(
         return parcel is None or parcel.told_to(each, change)
 
     found = (
+        # sorted: the entry's bytes are hashed, so the same fan-out must always give the same bytes
         (change, sorted(each.subscription_id for each in subscribed if is_notified(each, change)))
         for change in changes
     )
@@ -276,6 +279,8 @@ async def write_notifications(
         for c, subscriptions in fanned_out
         for subscription_id in subscriptions
     ]
+    # `ON CONFLICT` is absent on purpose: a second notification of a change must fail the
+    # transaction, not vanish
     if rows:
         await connection.execute(
             _SQL["write_notifications"], {"epoch": epoch, **encoded(rows, _COLUMNS)}

@@ -90,6 +90,7 @@ def classify(error: BaseException) -> Fault:
     any message would fail.
     """
     match error:
+        # before psycopg.Error, of which it is a subclass
         case LockNotAvailable():
             return Fault.LOCKED
         case psycopg.Error() | OSError() | TimeoutError():
@@ -137,18 +138,23 @@ class RetryPolicy:
         now, fault = time.monotonic(), classify(error)
         if fault is Fault.PERMANENT or (fault is Fault.LOCKED and now >= self.locked_until):
             return None
+        # no pause: `prepare` waits in line for the lock, and a backoff would lose the place in it
         if isinstance(error, LockedShipmentsError):
             return 0.0
+        # once: history that is still missing after it was restored will be missing again
         if isinstance(error, ArchivedHistoryError) and self.archive is not None and failures == 1:
             return 0.0
         if self.tries is not None and failures >= self.tries:
             return None
         pause = transaction_backoff_seconds(failures - 1)
+        # a try that begins after the lease has ended could only be fenced off
         return None if self.deadline is not None and now + pause >= self.deadline else pause
 
     async def prepare(self, connection: AsyncConnection[Any], error: Exception | None) -> None:
         """Prepare the next try after this error, in transactions of their own."""
         match error:
+            # before the transaction that needs it: reading files inside would hold its locks for
+            # seconds
             case ArchivedHistoryError() if self.archive is not None:
                 await self.archive.restore_shipments(connection, error.shipments)
             case LockedShipmentsError():
@@ -173,6 +179,7 @@ async def run_transaction(
     failures, error = 0, None
     while True:
         try:
+            # taken anew for each try: the last one may have failed because its connection did
             async with connect() as connection:
                 await policy.prepare(connection, error)
                 return await transaction(connection)
@@ -184,4 +191,5 @@ async def run_transaction(
             error = caught
         if pause:
             log.warning("transaction_retried", attempt=failures - 1, exc_info=error)
+        # outside `connect`: a pause must not keep a connection of the pool
         await asyncio.sleep(pause)

@@ -26,6 +26,7 @@ def referenced_streams(
     A bare number has no discriminator.
     """
     named = {
+        # first, so that a proposal with its discriminator replaces the bare number below
         (place, one.shipment_id): ReferencedStream(
             read.carrier_id, one.number, "", read.source.received_at
         )

@@ -64,7 +64,11 @@ async def append_claimed(
             settling.enter_context(batch.measure(Stage.SETTLE))
             if tried := tried_on(batch):
                 await write_trials(pipeline, tried)
+            # in the same transaction as the entries: a crash can neither lose a message nor apply
+            # it twice
             await settle(pipeline, batch.settlements, worker=batch.worker)
+            # after the settlements, in the transaction that holds the message rows: no lock is
+            # taken again
             if batch.postponed:
                 await postpone(pipeline, token, [read.message_id for read in batch.postponed])
     return batch
@@ -77,16 +81,22 @@ async def append(batch: AppendBatch) -> AppendBatch:
     `run_transaction` prepares the next try.
     """
     await look_up(batch)
+    # pure, and the only place that decides: between the two round trips, under all locks
     batch.decision = decide(batch.proposals, batch.known)
     if batch.wrote:
+        # before the projection: a fold needs the versions, and a change names its event's leaf hash
         await assemble(batch)
         await project_events(batch)
         await read_told(batch)
     # also without new events: bodies are sealed under the keys of all named shipments
     await write_streams(batch)
     if batch.wrote:
+        # after the streams: entries refer to their rows
         await write_entries(batch)
+    # late: dead letters follow shipments and dedupe keys in the lock order
     await raise_dead_letters(batch)
+    # when conflicts are known: a body is sealed under the holder's key too, so erasing it reaches
+    # the body
     batch.settlements = settlements_of(batch.reads, shipments_named(batch), batch.keys)
     return batch
 
@@ -95,6 +105,8 @@ async def assemble(batch: AppendBatch) -> None:
     """Build the rows of events and of new conflicts; repeated conflicts are counted."""
     conflicts, clock, epoch = batch.decision.conflicts, batch.stamp.recorded_at, batch.stamp.epoch
     if conflicts:
+        # a contradiction that repeats is counted in one row: each as an entry, a carrier could fill
+        # the log
         unseen = await count_conflicts(batch.connection, conflicts, recorded_at=clock)
         asked = await read_streams(
             batch.connection, batch.keyring, (conflict.holder for conflict in conflicts)
@@ -109,6 +121,7 @@ async def assemble(batch: AppendBatch) -> None:
 async def project_events(batch: AppendBatch) -> None:
     """Advance the states; a shipment with a late event folds its whole history again."""
     with batch.measure(Stage.PROJECT):
+        # without history first: an event that is newer than the state needs none, and most are
         batch.projection = project(batch.events, batch.states, {})
         if missing := batch.projection.missing:
             since = {
@@ -116,6 +129,7 @@ async def project_events(batch: AppendBatch) -> None:
             }
             asked_history = await read_events(batch.connection, since)
             history = await asked_history.rows()
+            # a fold of a part would be a wrong state that looks right
             require_whole(history, missing, batch.events, batch.heads)
             batch.projection = project(batch.events, batch.states, facts_from_log(history))
 
@@ -131,6 +145,7 @@ def require_whole(
     Raises ArchivedHistoryError.
     """
     found = Counter(shipment_id for shipment_id, _ in history)
+    # the version of the head already counts the events that this batch adds
     found.update(row.proposal.shipment_id for row in events)
     if archived := [
         shipment_id for shipment_id in shipments if found[shipment_id] != heads[shipment_id].version

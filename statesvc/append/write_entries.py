@@ -39,6 +39,7 @@ async def write_streams(batch: AppendBatch) -> None:
     ]
     if made:
         await make_streams(connection, made)
+    # the statement asserts the version that was read: a lost update fails instead of overwriting
     if moved := {
         shipment: head
         for shipment, head in batch.heads.items()
@@ -60,11 +61,15 @@ async def write_entries(batch: AppendBatch) -> None:
     """Write the entries (events, conflicts, transitions, fan-outs), their batch row, and the
     states.
     """
+    # also where no entry follows: an alias alone decides which later ids are duplicates
     if batch.decision.aliases:
         await insert_aliases(batch.connection, batch.decision.aliases)
+    # events, conflicts, transitions, fan-outs: `before` numbers them within the batch, and the
+    # order of the leaves is that of the log for ever
     leaf_hashes = await write_statements(batch)
     leaf_hashes += await write_conclusions(batch, before=len(leaf_hashes))
     leaf_hashes += await notify(batch, before=len(leaf_hashes))
+    # the batch row exists if and only if it has entries
     if leaf_hashes:
         times = {row.recorded_at for row in batch.events} | {
             row.recorded_at for row in batch.conflicts
@@ -83,6 +88,8 @@ async def write_statements(batch: AppendBatch) -> list[bytes]:
     """Write events and conflicts; return their leaf hashes."""
     connection, events, conflicts = batch.connection, batch.events, batch.conflicts
     if events:
+        # before the events: where another transaction took a key meanwhile, this fails first and
+        # cheapest
         await insert_keys(connection, batch.decision.appends)
         await write_events(connection, events, batch_id=batch.stamp.batch_id)
         await save_shipments(

@@ -91,6 +91,7 @@ class Attempts:
         *,
         settle_within_seconds: float,
     ) -> None:
+        # without a bound of its own: permits are returned to the offer only when settled
         self.ended: asyncio.Queue[UnsettledAttempt] = asyncio.Queue()
         self.settle_at = math.inf
         """On the monotonic clock."""
@@ -109,6 +110,8 @@ class Attempts:
 
         An answer that came during the claim may forbid some of them.
         """
+        # attempts start at the database's time of the claim plus what passed here: no second clock
+        # is read
         claimed, refused = time.monotonic(), []
         self._claim += 1
         found, found_retries = Counter[UUID](), Counter[UUID]()
@@ -116,6 +119,7 @@ class Attempts:
             subscription_id, is_retry = delivery.subscription_id, delivery.attempts > 1
             found[subscription_id] += 1
             found_retries[subscription_id] += is_retry
+            # taken before the task exists: two deliveries must not see the same free permit
             permit = self._permits.take(
                 subscription_id, delivery.claimed_at.timestamp(), is_retry=is_retry
             )
@@ -126,7 +130,9 @@ class Attempts:
             task = group.create_task(
                 attempt, name=f"notifier delivery {delivery.notification.webhook_id}"
             )
+            # also keeps the task alive, and `cancelled` reads from it which leases to give back
             self._sending[task] = delivery.token
+            # a replay or a retry would count the wait for itself
             if delivery.attempts == 1 and not delivery.earlier_attempts:
                 self._note_lag(delivery)
         return Started(
@@ -165,6 +171,7 @@ class Attempts:
     ) -> None:
         started_at = delivery.claimed_at + timedelta(seconds=time.monotonic() - claimed)
         body = body_of(delivery.notification)
+        # here, not in the claim: it may have become too old while it waited for its permit
         expired = delivery.gives_up_at is not None and started_at >= delivery.gives_up_at
         answer = (
             None
@@ -176,6 +183,7 @@ class Attempts:
             if answer is None
             else _end(answer, at=started_at.timestamp() + answer.duration_seconds)
         )
+        # before the attempt is queued for settling: the next offer may already use the permit
         self._permits.give(delivery.subscription_id, permit, end)
         ended = UnsettledAttempt(
             AttemptResult(
@@ -189,6 +197,7 @@ class Attempts:
         )
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine of a task group runs in a task
+        # as the last step: until then the drain waits for it
         del self._sending[task]
 
     def take_ended(self, at_most: int) -> list[UnsettledAttempt]:
@@ -210,6 +219,8 @@ class Attempts:
         answer, delivery = ended.result.answer, ended.result.delivery
         delivered = answer is not None and answer.outcome is AttemptOutcome.DELIVERED
         return (
+            # a failure moves due times and may open the breaker; a follower and a permit wait for
+            # the settling
             not delivered
             or delivery.has_followers
             or claim != self._claim
@@ -231,6 +242,7 @@ class Attempts:
 
     async def _send(self, delivery: Delivery, started_at: datetime, body: bytes) -> Answer:
         secrets = live(delivery.secrets, started_at)
+        # a notification without signature could not be told from a forged one
         if not secrets:
             return Answer(outcome=AttemptOutcome.UNSIGNED, duration_seconds=0.0)
         # the receiver compares this with its own clock: a machine whose clock is wrong must not

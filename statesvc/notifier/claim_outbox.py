@@ -99,6 +99,8 @@ class ClaimedRows:
         past: dict[tuple[UUID, int], Past] = {}
         if full:
             async with pipelined_transaction(connection) as pipeline:
+                # after the claim's commit: a full body is made at each attempt, so that an erasure
+                # reaches it
                 past = await read_past(pipeline, full, thin=thin)
         return [
             _delivery(row, past.get(row[1:3]), token=self.token, keyring=keyring)
@@ -108,6 +110,7 @@ class ClaimedRows:
 
 async def send_claim(pipeline: Sender, asked: OutboxClaim) -> Pending[ClaimedRows]:
     """Lease deliveries, none beyond the offer, in the caller's transaction."""
+    # a token a claim: rows of an earlier claim of this notifier are fenced like a stranger's
     token, offer = uuid4(), asked.offer
     parameters = {
         "limit": offer.free,
@@ -121,6 +124,7 @@ async def send_claim(pipeline: Sender, asked: OutboxClaim) -> Pending[ClaimedRow
     }
 
     def claimed(rows: Sequence[tuple[Any, ...]]) -> ClaimedRows:
+        # a claim always returns a row, so that an empty one tells the time, too
         at: datetime = rows[0][-1]
         return ClaimedRows(
             token=token, at=at, rows=[_Row(*row) for row in rows if row[0] is not None]
@@ -200,6 +204,7 @@ def _delivery(row: _Row, past: Past | None, *, token: UUID, keyring: Keyring) ->
         _log.error(
             "subscription_secret_unreadable", subscription_id=row.subscription_id, error=error
         )
+        # unsigned is not sent at all: the attempt ends as UNSIGNED, and the receiver is not blamed
         secrets, destination = (), Destination(row.url)
     notification = notification_of(row.sequence, row[3:17])
     if row.is_full:

@@ -75,6 +75,7 @@ def collapses(waiting: Sequence[Waiting]) -> list[Collapse]:
     found = []
     for _, group in groupby(waiting, key=lambda one: one.shipment_id):
         *before, last = group
+        # the last was never sent and replaces none yet: its bytes may still change, once
         if before and not last.attempts and not last.stands:
             found.append(Collapse(last, before))
     return found

@@ -88,8 +88,11 @@ class NotifierUpkeep(Periodic):
         if repaired := await repair_outbox(connection, RETRY_RULES):
             report(self._context.telemetry, "outbox", repaired)
             await notify(connection, OUTBOX)
+        # one cheap query finds out which of these is needed: most passes of most notifiers find
+        # none
         notices = await review(connection) if has_failing else []
         log_notices(self._context.telemetry, notices)
+        # disabling is an entry of the log, and the sealer waits for it
         if any(notice.kind is NoticeKind.DISABLED for notice in notices):
             await notify(connection, LOG)
         for backlog in await overfull(
@@ -98,6 +101,8 @@ class NotifierUpkeep(Periodic):
             left_out = await self._coalescer.coalesce(connection, backlog)
             if left_out:
                 self._context.telemetry.notifications_coalesced.add(left_out)
+                # each backlog in a transaction of its own, woken for at once: the next may take
+                # long
                 await notify(connection, OUTBOX, LOG)
 
     async def _purge(self, connection: AsyncConnection[Any]) -> None:
@@ -109,6 +114,7 @@ class NotifierUpkeep(Periodic):
             purged = await (
                 await connection.execute(_SQL["purge"], {"limit": _PURGED_AT_ONCE}, binary=True)
             ).fetchall()
+            # a try that was made is evidence, also of a subscription that is gone
             cancelled = await tried(connection, purged) if purged else []
             if cancelled:
                 now = await (await begin_batch(connection)).rows()

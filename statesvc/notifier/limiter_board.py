@@ -69,6 +69,8 @@ class LimiterBoard(Periodic):
         """Run through database errors, and withdraw its rows at the end."""
         await super().run()
         try:
+            # a stop must not wait for a database that is away; rows of the dead are pruned by
+            # others
             async with asyncio.timeout(PUBLISH_SECONDS):
                 await self._withdraw()
         except (psycopg.Error, TimeoutError) as error:
@@ -86,6 +88,8 @@ class LimiterBoard(Periodic):
     async def publish(self) -> None:
         """Write changed states, delete forgotten ones."""
         now = self._clock.now()
+        # here, since nothing else runs through all subscriptions regularly: memory follows those in
+        # use
         forgotten = self._permits.forget_idle(now)
         changed = {
             one: state
@@ -97,6 +101,7 @@ class LimiterBoard(Periodic):
             return
         async with self._context.pool.connection() as connection:
             await self._write(connection, changed, withdrawn)
+        # after the write: where that failed, the next pass tries the same again
         for one in withdrawn:
             del self._shown[one]
         self._log_breakers(changed)

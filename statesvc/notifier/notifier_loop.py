@@ -89,7 +89,10 @@ class Notifier:
         self._hinted = context.listener.event(OUTBOX)
         self._wake = asyncio.Event()
         self._stopped = asyncio.Event()
+        # of this process alone: four notifiers may send four times as much (decision 7)
         self._permits = Permits(self._limits.in_flight_max)
+        # shipments whose archived history could not be read; until a restart their notifications
+        # hold the change only
         self._thin: set[UUID] = set()
         self._attempts = Attempts(
             context,
@@ -133,12 +136,15 @@ class Notifier:
                 turns = group.create_task(self._take_turns(group), name="notifier turns")
                 hints = group.create_task(self._hear(), name="notifier hints")
                 upkeep = group.create_task(self._upkeep.run(), name="notifier upkeep")
+                # ends by itself: it must outlive the drain, and then withdraw its rows
                 group.create_task(self._board.run(), name="notifier limiter board")
                 await self._stopped.wait()
                 await self._drain()
+                # after the drain, which needs turns to settle what ended
                 await cancel_fully(turns)
                 await cancel_fully(hints)
                 await cancel_fully(upkeep)
+                # last, so that the limiter is shown until nothing is sent any more
                 self._board.stop()
         finally:
             await self._release()
@@ -146,6 +152,7 @@ class Notifier:
     async def _hear(self) -> None:
         while True:
             await self._hinted.wait()
+            # before the claim is due, not after: a hint in between sets it again
             self._hinted.clear()
             self._claim_soon()
 
@@ -196,6 +203,8 @@ class Notifier:
         is_due = self._stopped.is_set() or time.monotonic() >= min(
             self._claim_at, self._attempts.settle_at
         )
+        # a group is tried again unchanged: with attempts added, it would not be known whose tries
+        # are recorded
         if is_due and not ended:
             ended += self._attempts.take_ended(SETTLE_MAX)
 
@@ -208,8 +217,11 @@ class Notifier:
         known.
         """
         now = time.monotonic()
+        # computed before the claim: an answer that comes during it may forbid what this allows
+        # (`refused`)
         offer = self._permits.offer(self._clock.now(), limit=CLAIM_MAX)
         claims = now >= self._claim_at
+        # a stopped notifier still takes turns, to settle; it leases nothing more
         may_claim = bool(offer.free) and not self._stopped.is_set()
         turn = Turn(
             worker=self._worker,
@@ -221,6 +233,7 @@ class Notifier:
             if may_claim
             else None,
             claims=claims,
+            # a contracted rate moves due times as it is used, so no earlier answer holds
             asks_due=self._has_rates or now >= min(self._ask_due_at, self._due_at),
         )
         if claims:
@@ -230,6 +243,8 @@ class Notifier:
             # without a permit: its return wakes us, the sweep is a safety net; None: no claim was
             # due
             return self._sweep_seconds() if claims else None
+        # one connection for the turn and what follows from it: a second could wait for a full pool
+        # with leases in hand
         async with self._context.pool.connection() as connection:
             with self._context.telemetry.stage(Stage.SETTLE, deliveries=len(ended)):
                 done = await take_turn(connection, self._context.keyring, turn)
@@ -237,11 +252,15 @@ class Notifier:
             if failed:
                 # what the offer of this turn forbade may be allowed by now, or due at another time
                 self._ask_due_at = float("-inf")
+            # after the commit: limiter and metrics must not count an attempt twice when a turn is
+            # repeated
             self._settled(ended, done)
             deliveries = await self._deliveries(connection, done.claimed)
             if done.claimed is None:
                 # settled without a claim: 0 asks again, as a failure moved due times; else as above
                 return 0.0 if failed else self._sweep_seconds() if claims else None
+            # the limiter lives by the database's clock, as the leases and due times that it is
+            # compared with
             self._clock.set(done.claimed.at)
             started = self._attempts.start(group, offer, deliveries)
             found = len(done.claimed.rows)
@@ -272,6 +291,7 @@ class Notifier:
             return
         now = time.monotonic()
         self._ask_due_at = now + _NEXT_DUE_SECONDS
+        # the millisecond: a due time of zero would spin where the claim cannot take what is due
         self._due_at = math.inf if done.due.seconds is None else now + max(0.001, done.due.seconds)
 
     def _pause(self, *, asked: bool) -> float:
@@ -279,6 +299,7 @@ class Notifier:
 
         Where a later due time is stale, at most a second.
         """
+        # fresh: only the due time itself matters. Else the knowledge must also be renewed
         until = self._due_at if asked else min(self._due_at, self._ask_due_at)
         retry = self._permits.seconds_until_retry(self._clock.now())
         return max(0.001, min(until - time.monotonic(), retry, self._sweep_seconds()))
@@ -292,6 +313,8 @@ class Notifier:
             return await claimed.deliveries(
                 connection, self._context.keyring, thin=frozenset(self._thin)
             )
+        # given back first: restoring reads files, and others may send the rest of the claim
+        # meanwhile
         except ArchivedHistoryError as error:
             await give_back(connection, claimed.rows, token=claimed.token)
             await self._bring_back(connection, error.shipments)
@@ -325,8 +348,11 @@ class Notifier:
             subscription_id = one.result.delivery.subscription_id
             self._permits.settled(subscription_id, one.end)
             self._attempts.ended.task_done()
+            # the offer of the turn did not know of this permit, so its notification was passed over
             if self._permits.wants_more(subscription_id):
                 self._claim_soon()
+        # in place: `_take_turns` holds this list, and tells by its emptiness whether the group is
+        # settled
         ended.clear()
 
     async def _drain(self) -> None:
@@ -336,6 +362,8 @@ class Notifier:
         await self._attempts.abort(after_seconds=self._limits.grace_seconds * _SENDING_SHARE)
         try:
             async with asyncio.timeout(max(0.1, deadline - time.monotonic())):
+                # counts `task_done` of settled attempts, so it returns when a turn has committed
+                # all of them
                 await self._attempts.ended.join()
         except TimeoutError:
             _log.warning("deliveries_left_unsettled", count=self._attempts.ended.qsize())
@@ -359,6 +387,7 @@ class Notifier:
 
     def _sweep_seconds(self) -> float:
         if self._context.listener.is_up:
+            # spread, so that notifiers do not sweep in step
             return self._limits.sweep_seconds * (0.8 + 0.4 * self._jitter.random())
         return self._jitter.uniform(*_SWEEP_SECONDS_WITHOUT_LISTENER)
 

@@ -99,10 +99,12 @@ class Failing:
 
 def judge(failing: Failing, *, now: datetime) -> Judgement:
     lasts = now - failing.since
+    # both: a burst of failures, then a quiet day, is not a receiver that fails all day
     if failing.last_at - failing.since < SPREAD_MIN or lasts < WARN_AFTER:
         return Judgement.WAIT
     if lasts >= DISABLE_AFTER and failing.failures >= FAILURES_MIN:
         return Judgement.DISABLE
+    # once a period of failures; a delivery forgets it, and the next period warns anew
     return Judgement.WAIT if failing.warned_at else Judgement.WARN
 
 
@@ -134,6 +136,7 @@ class ReceiverOutcomes:
         """Add the next attempt."""
         if outcome is AttemptOutcome.DELIVERED:
             self.recovered.add(subscription_id)
+            # only failures after the last success count towards disabling
             self.failed.pop(subscription_id, None)
         elif blames_receiver(outcome):
             before = self.failed.get(subscription_id, (0,))[0]
@@ -153,6 +156,7 @@ async def note(
             _SQL["lock_failing"],
             {"subscription_ids": sorted(outcomes.recovered | outcomes.failed.keys())},
         )
+    # before the new failures are noted: a receiver that recovered and failed again fails since now
     recovered = await send(
         connection,
         _SQL["forget_failing"],
@@ -182,6 +186,8 @@ async def disable(
     }
     asked = await send(connection, _SQL["disable"], parameters, list)
     actions, notices = [], []
+    # only those that were live: the statement skips what is disabled already, so no action is
+    # written twice
     for subscription_id, missed_since, *waiting in await asked.rows():
         details = {"why": why, "missed_since": rfc3339(missed_since)}
         stated = {**details, **open_details(*waiting)}
@@ -250,12 +256,15 @@ async def review(connection: AsyncConnection[Any]) -> list[Notice]:
                     notice = Notice(
                         kind=NoticeKind.FAILING, target=_target(subscription_id), details=details
                     )
+                    # in the transaction that marks it as warned: a crash neither repeats nor loses
+                    # the notice
                     await write_notices(connection, [notice], now=now)
                     notices.append(notice)
                 case Judgement.WAIT:
                     pass
         if warned:
             await connection.execute(_SQL["warned"], {"subscription_ids": warned, "now": now})
+        # last: it takes the batch's time and id, after every lock
         await record_actions(connection, actions)
     return notices
 

@@ -88,18 +88,24 @@ async def settle(
     known = [f for f in group if not again or _key(f.delivery) in held]
     concluded = _conclusion([(f, _next_step(f)) for f in ours])
     _add_lost(concluded, [f for f in known if _key(f.delivery) not in held], waiting)
+    # a try is recorded at once, although its notification goes on: a crash must not lose that it
+    # was made
     await record_open_attempts(pipeline, keyring, concluded.open, now=now, worker=worker)
     leaf_hashes = await append_ends(pipeline, keyring, concluded.ends, now=stamp)
     if concluded.later:
         parameters = {"now": now, **columns(concluded.later, (*_KEY_COLUMNS, "delays"))}
         await pipeline.execute(_SQL["reschedule"], parameters)
+        # those behind it become due with it: a claim would otherwise read and pass over them each
+        # time
         await pipeline.execute(_SQL["defer_followers"], parameters)
     if concluded.buried:
         await _bury(pipeline, concluded.buried, now=now, worker=worker)
+    # before the batch row: disabling is an action, an entry of the same batch
     disabled = await _throttle(pipeline, ours, concluded.disabled, now=now)
     leaf_hashes += await append_actions(
         pipeline, disabled.actions, now=stamp, before=len(leaf_hashes)
     )
+    # one batch row for all entries of the transaction, as the sealer requires
     if leaf_hashes:
         await write_batch(
             pipeline,
@@ -108,9 +114,11 @@ async def settle(
             leaf_hashes=leaf_hashes,
             writer=worker,
         )
+    # after the entries that end them: the rows leave the outbox in the transaction that proves why
     if concluded.finished:
         await pipeline.execute(_SQL["finish"], columns(concluded.finished, _KEY_COLUMNS))
     notices = list(disabled.notices)
+    # of all tries that were made, ours or not: a receiver is judged by what it answered
     outcomes = _outcomes(known)
     if outcomes.failed or any(row[4] for row in rows) or len(known) > len(ours):
         recovered = await (await note(pipeline, outcomes, now=now)).rows()
@@ -125,6 +133,7 @@ def _key(delivery: Delivery) -> Key:
 
 def _next_step(finished: AttemptResult) -> NextStep:
     if finished.answer is None:
+        # an attempt that was never made has no outcome to retry by
         return Cancel() if finished.delivery.is_too_old else GiveUp()
     return next_step(
         finished.answer.outcome,
@@ -166,8 +175,11 @@ def _add_lost(concluded: _Conclusion, lost: Sequence[AttemptResult], waiting: se
     """Add tries of leases lost to another notifier: to that notifier's, or as late tries."""
     late: dict[Key, list[AttemptResult]] = {}
     for one in lost:
+        # another notifier has the lease: this try joins the entry that its settling will write
         if _key(one.delivery) in waiting:
             concluded.open += _made(one)
+        # the notification has ended, and its entry is in the log for ever: the try gets an entry of
+        # its own
         elif one.answer is not None:
             late.setdefault(_key(one.delivery), []).append(one)
     for results in late.values():

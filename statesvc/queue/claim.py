@@ -67,6 +67,8 @@ class Message:
     @property
     def is_suspect(self) -> bool:
         """A worker died while it held this message: until it settles it is processed alone."""
+        # attempts are counted at the claim, retries when given back: the difference ended without
+        # any word
         return self.attempts - 1 - self.retries > 0
 
 
@@ -114,6 +116,7 @@ def _claimed(rows: Sequence[Any]) -> Claimed:
         [
             Message(*row)
             for *row, buried_for, _ in rows
+            # one row always comes back, even of an empty claim: it carries `complete`
             if buried_for is None and row[0] is not None
         ],
         [
@@ -139,6 +142,7 @@ async def lock_leased(
         {
             "token": token,
             "message_ids": uuids(list(message_ids)),
+            # 0 would mean to PostgreSQL: wait for ever
             "lock_milliseconds": max(1, round(lock_seconds * 1000)),
         },
         lambda rows: {message_id for (message_id,) in rows},
@@ -202,6 +206,7 @@ async def bury(connection: Sender, token: UUID, burials: Sequence[Burial]) -> No
         SQL["bury"],
         {"token": token, **columns(rows, ("message_ids", "causes", "details", "normalizers"))},
     )
+    # after the bury: only then is there a dead letter whose body can be removed
     await _forget_erased(connection, burials)
 
 

@@ -78,6 +78,7 @@ async def read_depths(
     dead_letters: dict[str, int] = (
         await (await cursor.execute(_SQL["open_dead_letters"], bound)).fetchone() or {}
     )
+    # every bounded count, also those that are not shown by themselves
     counts = [
         *outbox.values(),
         *dead_letters.values(),

@@ -37,6 +37,7 @@ class ClockCheck:
     database_ahead_seconds: float = 0.0
 
     async def check(self, connection: AsyncConnection[Any]) -> None:
+        # on both sides of the query: a slow answer must not look like a wrong clock
         before = self.now()
         row = await (await connection.execute(_SQL["clocks"])).fetchone()
         after = self.now()

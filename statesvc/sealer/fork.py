@@ -123,6 +123,7 @@ async def find_loss(connection: Connection, publication: Publication) -> LostHis
         size=size,
         root=root,
         epochs=epochs,
+        # the furthest: the store is up to an interval behind the file
         head=max(lost, key=lambda head: (head.checkpoint.epoch, head.checkpoint.size)),
     )
 
@@ -151,10 +152,13 @@ async def fork(
     connection: Connection, master: MasterKeys, publication: Publication, request: ForkRequest
 ) -> Fork:
     """Start the next epoch. `connection` is the owner's. Raises NoForkError, RefusalError."""
+    # before the loss is looked for: a sealer at work would move the end of the log
     await _take_lead(connection)
+    # before the lock below: it reads files and the store, which may take long
     lost = await find_loss(connection, publication)
     try:
         async with connection.transaction():
+            # a writer that does not end must fail the fork, not queue every append behind it
             await connection.execute(_SQL["limit_waits"])
             await connection.execute(_SQL["close_to_writers"])
             return await _fork(connection, master, publication, request, lost)
@@ -174,6 +178,7 @@ async def _fork(
 ) -> Fork:
     old = await (await begin_batch(connection)).rows()
     now = BatchStamp(old.recorded_at, old.batch_id, lost.next_epoch)
+    # before the keys are read: the lost ones count as known from here on
     lost_keys = await _keep_lost_keys(connection, publication)
     keys = await read_keys(connection)
     retired = [
@@ -207,10 +212,16 @@ async def _fork(
         leaf_hashes=leaf_hashes,
         writer=request.actor,
     )
+    # from this batch on: entries that wait come after the fork's, so every head of the epoch covers
+    # it
     done = await seal(connection, replace(sealed, epoch=now.epoch), from_id=now.batch_id)
+    # inside the transaction, to the file first: if the commit fails, the file's head lets no older
+    # log lead
     await publish(connection, done.sealed, [*signers, *([] if new is None else [new])], publication)
+    # after the head: they still sign the one that says that they are retired
     for key in retired:
         await retire_at_once(connection, key.verifier.key_id)
+    # subscribers may know these sequences from the lost history, for another change
     await connection.execute(_SQL["begin_sequences_anew"], {"epoch": now.epoch})
     return Fork(
         epoch=now.epoch,

@@ -63,6 +63,8 @@ async def take_stock(
     """Return the sealed log. Raises RefusalError if it contradicts the published heads."""
     found = await ensure_key(connection, master, origin=publication.origin)
     keys = [key.verifier for key in found]
+    # before any signature is believed: a key that only the database has may have been inserted
+    # there
     if publication.keys_file is not None:
         _check_pinned(publication.keys_file, found)
     row = await (await connection.execute(SQL["horizon"], binary=True)).fetchone()
@@ -74,12 +76,16 @@ async def take_stock(
         if head is not None:
             where = "the newest checkpoint in the database"
             own = PublishedHead(where, head.note, _open(head.note, keys, where))
+            # readers go by the columns, auditors by the note: whoever changes one must not hide
+            # behind the other
             if (own.checkpoint.size, own.checkpoint.root) != (head.tree_size, head.root):
                 raise ForkError(
                     "the newest checkpoint's row says something else than its note: the database"
                     " was changed"
                 )
             await _compare(connection, own, size, epochs)
+        # outside the database: a restored backup agrees with itself, and only these show what it
+        # lost
         for published in await published_heads(publication, keys):
             await _compare(connection, published, size, epochs)
     except MissingHashError as error:
@@ -181,6 +187,7 @@ async def _compare(
             " backup, or entries were deleted. Restore up to the newest transaction, or accept the"
             " loss with `statesvc log fork --why`"
         )
+    # the root of a prefix: the log may have grown since, but these entries must be the same
     if await tree_root(connection, signed.size) != signed.root:
         raise ForkError(
             f"the first {signed.size} entries are not those of {where}: run `statesvc verify`"
@@ -203,8 +210,12 @@ async def publish(
     note = checkpoint.signed(signers, at=sealed.sealed_at)
     try:
         if publication.keys_file is not None:
+            # before the head that it signs: `verify` must never meet a head of a key that is not
+            # pinned
             pin_keys(publication.keys_file, (signer.verifier for signer in signers))
         if publication.file is not None:
+            # before the database: the file is never behind what a reader saw, so a restored backup
+            # is behind the file
             write_published(publication.file, note)
     except (OSError, NoteError) as error:
         raise RefusalError(

@@ -69,6 +69,7 @@ class Publisher(Periodic):
             self._count("failed")
             raise
         self.refusal = None
+        # heads between two are left out: each covers all before it
         await self._sealed.wait()
         return None
 
@@ -78,9 +79,11 @@ class Publisher(Periodic):
             head = await latest_head(connection)
         if head is not None and head.note != self._published:
             async with asyncio.timeout(_ANSWER_SECONDS):
+                # once a process, and before the first write: a store that overwrites proves nothing
                 if self._published is None:
                     await self._store.require_no_overwriting()
                 await self._store.keep(head.note)
+            # after the store answered: a note that may not have arrived is put again
             self._published = head.note
             self._count("published")
 

@@ -138,6 +138,7 @@ class ForgottenBatches:
             self._from_id = self._swept_to = to_id
         else:
             self.caught_up = True
+            # one sweep behind: an id below `to_id` may commit after this one looked
             self._from_id, self._swept_to = self._swept_to, to_id
         return found
 
@@ -159,11 +160,13 @@ async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: 
     if not rows:
         return SealPass(sealed=before)
     clock = rows[0][-1]
+    # strictly later than the last pass, whatever the clock did: `as_of` needs one order
     sealed_at = clock if before.sealed_at is None else max(clock, before.sealed_at + _TICK)
     # a copy: a failed pass must leave the sealed tree as it was
     tree = before.tree.copy()
     places, subtrees = [], []
     for batch_id, recorded_from, recorded_to, leaf_hashes, _ in rows:
+        # the trigger queued it in the transaction that wrote it, so it cannot be merely late
         if leaf_hashes is None:
             raise RefusalError(
                 f"batch {batch_id} waits to be sealed, but its row is gone: someone deleted it"
@@ -190,6 +193,8 @@ async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: 
             },
         )
     except UniqueViolation as error:
+        # the other unique index is that of the first indexes: a violation there says nothing about
+        # ids
         if error.diag.constraint_name != "sealed_batch_place":
             raise
         raise RefusalError(

@@ -118,6 +118,8 @@ class Sealer:
         delays = reconnect_delays(self._jitter)
         while not self._stopping.is_set():
             try:
+                # not through a pooler in transaction mode, which could move the advisory lock to
+                # another session
                 connection = await connect_direct(
                     self._dsn, application_name="statesvc sealer", limits=self._limits
                 )
@@ -127,13 +129,19 @@ class Sealer:
                     if await self._take_lead(connection):
                         delays = reconnect_delays(self._jitter)
                         await self._lead(connection)
+                # kept in the database, so that notifiers of every process stop, and a restart does
+                # not forget it
                 except ForkError as error:
                     await connection.execute(SQL["refuse"], {"why": str(error)})
                     raise
                 finally:
+                    # before the close: the lock goes with the session, and another may lead at that
+                    # moment
                     self.leads = False
                     await connection.close()
             except RefusalError as error:
+                # one line a cause: it is checked again each half minute, for as long as nobody
+                # mends it
                 if self.refusal != str(error):
                     _log.error("sealer_refuses", why=str(error))
                 self.refusal = str(error)
@@ -152,10 +160,12 @@ class Sealer:
             if row is not None and row[0]:
                 self._pid, self.blocked = row[1], None
                 return True
+            # of another leader's log nothing is known here; a refusal of its own it shows itself
             self.refusal = None
             if await self._end_silent_lead(connection):
                 await set_within(self._stopping, _ENDED_SECONDS)
                 continue
+            # polled: the end of a session wakes nobody who waits with `pg_try_advisory_lock`
             await set_within(self._stopping, _STANDBY_SECONDS * self._jitter.uniform(0.8, 1.2))
         return False
 
@@ -164,12 +174,15 @@ class Sealer:
 
         A session that was ended before and still has it is stopped: then `blocked` names it.
         """
+        # a live leader asks at each sweep, so this cannot end one that only had no entries
         silent_seconds = max(SILENT_SECONDS, _SILENT_SWEEPS * self._pace.sweep_seconds)
         lead = await silent_lead(connection, silent_seconds=silent_seconds, lost_pid=self._pid)
         if lead is None:
             self.blocked = self._ended = None
             return False
         await end_session(connection, lead)
+        # the first time it may just need a moment; one that stays is a stopped process, which no
+        # signal ends
         if self._ended != lead.pid:
             self._ended = lead.pid
             _log.warning("silent_lead_ended", pid=lead.pid, seconds=lead.seconds)
@@ -182,6 +195,7 @@ class Sealer:
     async def _lead(self, connection: AsyncConnection[Any]) -> None:
         # a fork is found whatever the time is
         sealed, head = await take_stock(connection, self._master, self._publication)
+        # after the stock agreed: this is what lets notifiers go on
         await connection.execute(SQL["accept"])
         await self.clock.check(connection)
         self.leads, self.refusal = True, None
@@ -192,34 +206,44 @@ class Sealer:
         mark, forgotten = SealMark(), ForgottenBatches()
         swept_at = float("-inf")
         while not self._stopping.is_set():
+            # before the queue is read: a batch that commits meanwhile must cause another pass
             self._woken.clear()
             began = time.monotonic()
             sweeps = began >= swept_at + self._pace.sweep_seconds
             swept_at = began if sweeps else swept_at
+            # before each pass: the time of sealing stays for ever, and `as_of` reads by it
             await self.clock.check(connection)
+            # before the pass's snapshot: read after it, a batch that committed in between would be
+            # skipped for good
             writers = await read_writers(connection)
             if sweeps or not forgotten.caught_up:
                 found = await forgotten.requeue(connection, writers)
                 if found:
                     _log.error("forgotten_batches_queued", count=len(found), batch_id=found[0])
+                    # forgotten ids lie below the mark
                     sweeps = True
             done = await seal(connection, sealed, from_id=0 if sweeps else mark.from_id)
             mark.passed(writers, done)
             if done.batches:
+                # only what was committed: a failed pass leaves the tree in memory as the database
+                # has it
                 sealed = done.sealed
                 await self._sign(connection, sealed)
                 self._count(done)
+            # a backlog is sealed without a pause
             if not done.full and forgotten.caught_up:
                 pace = (
                     self._pace.interval_seconds
                     if done.batches
                     else min(_EMPTY_SECONDS, self._pace.interval_seconds)
                 )
+                # from the start of the pass: heads come at the interval, however long sealing takes
                 await self._rest(began + pace - time.monotonic())
 
     async def _sign(self, connection: AsyncConnection[Any], sealed: SealedLog) -> None:
         signers = await signers_of(connection, self._master)
         await publish(connection, sealed, signers, self._publication)
+        # after the checkpoint: a reader that wakes must find the head that it is told of
         self._waker.wake(SEALED)
         for event in self._watching:
             event.set()

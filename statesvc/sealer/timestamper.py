@@ -76,6 +76,7 @@ class Stamper(Periodic):
     async def _work_on(self) -> float:
         if not self._leads():
             return _STANDBY_SECONDS
+        # before the status is read: a head that is signed meanwhile must wake it again
         self._sealed.clear()
         try:
             found, pause = await self._stamp_if_due()
@@ -123,15 +124,21 @@ class Stamper(Periodic):
             "Accept": "application/timestamp-reply",
         }
         async with session.post(
-            self._authority.url, data=inquiry.request, headers=headers, allow_redirects=False
+            # the authority is configured: an answer from elsewhere is not to be believed
+            self._authority.url,
+            data=inquiry.request,
+            headers=headers,
+            allow_redirects=False,
         ) as answer:
             if answer.status != 200:
                 raise StampError(f"the authority answered {answer.status}")
+            # one byte more than allowed shows that there is more, without reading it
             token = await answer.content.read(TOKEN_BYTES_MAX + 1)
             while len(token) <= TOKEN_BYTES_MAX and (
                 more := await answer.content.read(TOKEN_BYTES_MAX + 1)
             ):
                 token += more
+        # before it is stored: stamps are never removed
         stamp = check_stamp(token, found.note, self._authority.trust, nonce=inquiry.nonce)
         async with self._pool.connection() as connection:
             await store_stamp(connection, found.size, stamp, token)

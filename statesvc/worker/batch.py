@@ -45,7 +45,10 @@ log = structlog.get_logger()
 
 _YIELD_EVERY: Final = 32
 """Messages that are read before the event loop runs other tasks."""
+# once may be chance; after a second transient failure it may be this message that causes it for its
+# batch
 _ALONE_AFTER_RETRIES: Final = 2
+# long enough for a lock whose holder is already committing
 _GLANCE_SECONDS: Final = 0.02
 
 
@@ -98,6 +101,7 @@ async def process(context: BatchContext, messages: Sequence[Message], *, lease_e
     """
     changes = 0
     with _Lease.of(context, messages, lease_ends) as lease:
+        # all are read before the first transaction: locks are never held while a normalizer runs
         reads, trials = await _readable(context, lease, messages)
         for group in transaction_groups(reads, lease.retries):
             changes += await _append(context, lease, group)
@@ -117,12 +121,14 @@ async def process_locked(
     """
     with _Lease.of(context, messages, lease_ends) as lease:
         reads, trials = await _readable(context, lease, messages)
+        # after the reading, which must not use up the time for locks
         until, changes, locked = time.monotonic() + wait_seconds, 0, []
         for group in _by_shipments(reads):
             try:
                 changes += await _append(context, lease, group, wait_seconds=_GLANCE_SECONDS)
             except LockedShipmentsError:
                 locked.append(group)
+        # an even share of what is left: groups that got their lock early leave theirs to the others
         for index, group in enumerate(locked):
             seconds = max(_GLANCE_SECONDS, (until - time.monotonic()) / (len(locked) - index))
             try:
@@ -144,6 +150,8 @@ async def _readable(
 ) -> tuple[list[Read], list[Trial]]:
     """Return the readable messages and the trials of a candidate version; bury the unreadable."""
     count_attempts(context.telemetry, messages)
+    # the claim carries the newest revision, so a worker never reads with older mappings than an
+    # operator saw set
     if max(message.mappings for message in messages) > context.mappings.revision:
         await run_transaction(
             context.pool.connection, context.mappings.refresh, RetryPolicy(deadline=lease.ends)
@@ -167,8 +175,10 @@ async def _readable(
                 burials.append((message.carrier_id, outcome))
             else:
                 reads.append(outcome)
+            # extending the lease and answering `/health` run in this loop, too
             if place % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
+    # in a transaction of its own, before the others: their append may fail and be tried again
     if burials:
         await _bury(context, lease, burials)
     return reads, trials
@@ -186,6 +196,7 @@ def transaction_groups(reads: Sequence[Read], retries: Mapping[UUID, int]) -> It
             continue
         if (
             group
+            # the cheap sum first: it bounds the number of shipments, which only a set tells exactly
             and events + len(read.events) > NEW_STREAMS_MAX
             and _shipments([*group, read]) > NEW_STREAMS_MAX
         ):
@@ -205,6 +216,7 @@ def _by_shipments(reads: Sequence[Read]) -> list[list[Read]]:
     """
     groups: dict[frozenset[UUID], list[Read]] = defaultdict(list)
     for read in reads:
+        # a dict keeps the order of insertion, and so the oldest message's group is first
         groups[frozenset(read.shipments())].append(read)
     return list(groups.values())
 
@@ -232,6 +244,7 @@ async def _append(
     if not reads:
         return 0
 
+    # a factory, not a batch: each try of the transaction begins with a new one
     batch_on = partial(
         AppendBatch,
         keyring=context.keyring,
@@ -251,12 +264,15 @@ async def _append(
     try:
         with context.telemetry.stage(Stage.APPEND, links=lease.traces.links(), messages=len(reads)):
             batch = await run_transaction(context.pool.connection, transaction, policy)
+    # before the general case below: the caller decides whether to wait again or to give back
     except LockedShipmentsError:
         raise
     except Exception as error:  # noqa: BLE001 - logged there, by whose fault it is
         return await _append_parts(context, lease, reads, error)
     count_appended(context.telemetry, batch)
+    # after the commit, and best effort: trials are evidence, and must not fail an append
     await bound_trials(context, batch.reads.values())
+    # not `reads`: messages with a lost lease, or postponed, were left out of the transaction
     applied = [read.message_id for read in batch.reads.values()]
     lease.settled.update(applied)
     lease.traces.settled(applied, "applied")
@@ -272,6 +288,7 @@ async def _append_parts(
     met.
     """
     match classify(error):
+        # not halved: every half would fail alike
         case Fault.TRANSIENT:
             await _give_back(context, lease, reads, error)
         case Fault.PERMANENT | Fault.LOCKED if len(reads) > 1:
@@ -293,6 +310,7 @@ async def _append_parts(
             burial = Burial(
                 message_id=reads[0].message_id,
                 cause=Cause.NORMALIZER_FAILED,
+                # the error's text may quote a value of the row, and `detail` is shown to operators
                 detail=f"{_name_of(error)} while its events were applied",
                 normalizer=reads[0].normalizer,
                 shipments=reads[0].shipments(),
@@ -331,6 +349,8 @@ async def _bury(
     """
 
     async def transaction(connection: AsyncConnection[Any]) -> None:
+        # with the bodies of erased shipments: a dead letter must not commit before its body is
+        # forgotten
         async with connection.transaction():
             await bury(connection, lease.token, [burial for _, burial in burials])
 
@@ -338,12 +358,15 @@ async def _bury(
         await run_transaction(
             context.pool.connection, transaction, RetryPolicy(deadline=lease.ends)
         )
+    # nothing to undo: the lease ends by itself, and the next claim counts an attempt
     except Exception:
         log.exception("burial_failed", messages=len(burials))
         return
     lease.settled.update(burial.message_id for _, burial in burials)
     examples = {
-        (carrier_id, burial.cause): burial.message_id for carrier_id, burial in reversed(burials)
+        # reversed: the first of each kind wins, and is the example in the log line
+        (carrier_id, burial.cause): burial.message_id
+        for carrier_id, burial in reversed(burials)
     }
     for (carrier_id, cause), count in Counter(
         (carrier_id, burial.cause) for carrier_id, burial in burials
@@ -381,6 +404,7 @@ async def _give_back(
         return
     given_back: dict[tuple[str, bool], list[UUID]] = defaultdict(list)
     for read in reads:
+        # the statement decides by the same bound which of them it buries
         given_back[read.carrier_id, lease.retries[read.message_id] >= RETRIES_MAX].append(
             read.message_id
         )

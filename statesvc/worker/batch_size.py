@@ -41,6 +41,8 @@ def split_by_volume(messages: Sequence[Message]) -> list[list[Message]]:
     quiet = {
         carrier_id
         for carrier_id, count in counts.items()
+        # without the ratio, carriers of a like volume would be split, and each claim be two
+        # transactions
         if count <= QUIET_MESSAGES_MAX and 4 * count <= busiest
     }
     parts = (
@@ -76,6 +78,7 @@ class BatchSize:
 
     def worked(self, messages: int, *, loop_seconds: float) -> None:
         """Record how much of the loop's time a batch of `messages` took."""
+        # a small batch is mostly fixed cost; where all claims are small there is no better measure
         if messages >= min(_SIGNIFICANT, self.size):
             newest = loop_seconds / messages
             self.message_seconds += (newest - self.message_seconds) * (
@@ -84,5 +87,7 @@ class BatchSize:
 
     def claimed(self, messages: int) -> None:
         """Record how many messages a claim of `size` brought."""
+        # a claim that was not full found the end of the backlog; halving forgets a flood in a few
+        # claims
         wanted = self.size * 2 if messages >= self.size else max(self.least, self.size // 2)
         self.size = min(self.bound, wanted)

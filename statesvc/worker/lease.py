@@ -44,13 +44,18 @@ async def under_lease(
     task = asyncio.create_task(work, name="batch-under-lease")
     try:
         for _ in range(extensions_max):
+            # half: one extension may fail, or come late, and the next is still in time. `wait`,
+            # unlike `wait_for`, leaves the work running at the timeout
             done, _ = await asyncio.wait({task}, timeout=lease_seconds / 2)
             if done:
                 break
+            # its transaction would be fenced off at the end: stop before it costs more
             if not await _still_held(extend):
                 raise LeaseLostError
+        # without further extensions: a batch that hangs is taken over when its lease ends
         return await task
     finally:
+        # also when this was cancelled: the work must not outlive its lease
         if not task.done():
             await cancel_fully(task)
 
@@ -64,6 +69,7 @@ async def _still_held(extend: Callable[[], Awaitable[int]]) -> bool:
         held = await extend()
     except Exception:
         log.warning("lease_extension_failed", exc_info=True)
+        # the connection failed, the lease may stand; the token fences the commit if it does not
         return True
     return held > 0
 
@@ -87,6 +93,7 @@ class RescueShare:
         """Record that a message was taken over and processed."""
         if self.rescues_began is None:
             self.rescues_began = began
+        # as long as the rescues took: one slow message may take far longer than the share
         if ended - self.rescues_began >= RESCUE_SECONDS:
             self.lanes_until = ended + (ended - self.rescues_began)
             self.rescues_began = None

@@ -32,6 +32,7 @@ from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.batch_size import BatchSize, split_by_volume
 from statesvc.worker.lease import LeaseLostError, RescueShare, under_lease
 
+# beyond the grace: together they bound how long a stopping worker outlives it
 _CANCEL_SECONDS: Final = 2.0
 _RELEASE_SECONDS: Final = 2.0
 _LOCK_SHARE: Final = 1 / 15
@@ -98,9 +99,12 @@ class Worker:
         limits: WorkerLimits,
         priority: BusyPriority | None = None,
     ) -> None:
+        # the batch knows when its messages are ready again, so it tells the loop; a query would
+        # cost a round trip
         self._context = replace(context, on_postponed=self._on_postponed)
         self._listener = listener
         self._woken = woken
+        # apart from `_woken`: only wake-ups that have no more to wait for may cut the window short
         self._hurried = hurried or asyncio.Event()
         self._waker = waker
         self._limits = limits
@@ -118,12 +122,14 @@ class Worker:
         self._rescues = RescueShare()
         self._throttled = False
         """True if a carrier's bound held back ready messages at this worker's last empty claim."""
+        # minus infinity: the first claim of a process sweeps below the low-water marks
         self._swept_at = float("-inf")
         self._claimed_at = self._claim_from = float("-inf")
         """Start of the last claim, and the end of its window."""
         self._ask_due_at = self._due_at = float("-inf")
         """Times to query the next due time again, and that due time."""
         self._size = BatchSize(least=limits.batch_min, most=limits.batch_max)
+        # processor time, not wall time: a batch that waits for the database costs the loop little
         self._loop_seconds = 0.0
         """Processor time of the loop when the last batch ended."""
 
@@ -131,6 +137,7 @@ class Worker:
         """Claim no more; `run` returns when the batches in progress are done or the grace is
         over.
         """
+        # then all that the loop may sleep on: it looks at `_stopping` only when woken
         self._stopping.set()
         self._woken.set()
         self._hurried.set()
@@ -138,6 +145,7 @@ class Worker:
 
     async def run(self) -> None:
         """Run until stopped. Raises when a batch meets a defect."""
+        # of this thread: helper threads and child processes do not make the loop late
         self._loop_seconds = time.thread_time()
         failures = 0
         try:
@@ -191,9 +199,13 @@ class Worker:
 
     async def _window_passed(self) -> None:
         """Wait for the end of the window, a due time, a hurried wake-up or the worker's stop."""
+        # a due time before the last claim was served by it: without this the window would end at
+        # once, for ever
         due_at = self._due_at if self._due_at > self._claimed_at else math.inf
         left = min(self._claim_from, due_at) - time.monotonic()
         if left > 0:
+            # the process sleeps through hints of new pushes, which the claim at the window's end
+            # reads anyway
             with self._listener.paused(INBOX):
                 await set_within(self._hurried, left)
 
@@ -220,7 +232,10 @@ class Worker:
                     carrier=message.carrier_id,
                     worker=message.rescued_from,
                 )
+        # a tuple: `_running` changes while the task waits for those that ran when it was made
         self._start(messages, after=tuple(self._running))
+        # the next claim could bring another suspect, and two at once leave open which of them kills
+        # the worker
         await self._at_most_running(0)
         self._rescues.rescued(began=began, ended=time.monotonic())
 
@@ -229,6 +244,7 @@ class Worker:
         tried with the others.
         """
         postponed = [message for message in messages if message.postponed]
+        # one slot only: more waiting transactions would occupy the pool while others could append
         if not postponed or self._postponed is not None:
             return messages
         self._waiting_for_locks = postponed
@@ -241,14 +257,18 @@ class Worker:
         """Give back messages that wait for a lock, before a message is processed alone."""
         if self._postponed is not None:
             messages = self._waiting_for_locks
+            # to its end: a transaction that still runs holds the rows that `postpone` needs
             await cancel_fully(self._postponed)
             await requeue_locked(self._context, messages[0].token, messages)
 
     def _on_postponed(self) -> None:
+        # earlier than a due time that was read before the messages were given back
         self._due_at = min(self._due_at, time.monotonic() + _POSTPONED_SECONDS)
         self._woken.set()
 
     async def _claim(self, limit: int) -> Claimed:
+        # a message whose ingest committed late lies below the low-water mark, where only a sweep
+        # looks
         sweep = time.monotonic() - self._swept_at >= self._limits.sweep_seconds
         asked = Claim(
             worker=self._context.worker,
@@ -258,7 +278,11 @@ class Worker:
             sweep=sweep,
             rescue_first=self._rescues.rescue_first(time.monotonic()),
         )
+        # forgotten at each claim: a bound that was lifted meanwhile must not make each batch's end
+        # wake the loop
         self._throttled = False
+        # given back before the batch starts: a connection held from claim to settle would be one
+        # per batch
         with self._context.telemetry.stage(Stage.CLAIM, limit=limit):
             async with self._context.pool.connection() as connection:
                 claimed = await claim(connection, asked)
@@ -266,6 +290,8 @@ class Worker:
         if sweep:
             self._swept_at = time.monotonic()
         self._count_claimed(claimed, limit)
+        # a full claim means a backlog: the process then yields the processor to ingress, which must
+        # acknowledge
         self._priority.claimed(len(claimed.messages), has_backlog=len(claimed.messages) >= limit)
         return claimed
 
@@ -290,11 +316,14 @@ class Worker:
         now = datetime.now(UTC)
         oldest: dict[str, datetime] = {}
         for message in messages:
+            # a retry's age says how long it was retried, not how late the pickup is
             if message.attempts == 1:
                 oldest.setdefault(message.carrier_id, message.received_at)
         for carrier_id, received_at in oldest.items():
             telemetry.pickup_lag.record(
-                max(0.0, (now - received_at).total_seconds()), {"carrier": carrier_id}
+                # the two times are of two clocks: it may come out below zero
+                max(0.0, (now - received_at).total_seconds()),
+                {"carrier": carrier_id},
             )
 
     async def _pause(self, *, complete: bool) -> float:
@@ -303,14 +332,19 @@ class Worker:
         """
         now = time.monotonic()
         ask_due = now >= min(self._ask_due_at, self._due_at)
+        # the claim saw every lane, and the due time is still fresh: a query would learn nothing
         if complete and not ask_due:
             return self._known_pause(now)
         async with self._context.pool.connection() as connection:
+            # without `ahead` it asks about bounds alone: due times need the walk that
+            # `_NEXT_DUE_SECONDS` spares
             due, self._throttled = await next_claim(connection, ahead=ask_due)
         now = time.monotonic()
         if not ask_due:
             return self._known_pause(now)
         self._ask_due_at = now + _NEXT_DUE_SECONDS
+        # the millisecond: awake before the time has come by the database's clock, the claim would
+        # be empty
         self._due_at = math.inf if due is None else now + max(due, 0.0) + 0.001
         return min(self._longest_pause(), max(0.0, self._due_at - now))
 
@@ -339,6 +373,7 @@ class Worker:
         `after`: only when these batches have ended. `wait_seconds`: they wait for locked shipments.
         """
         token = messages[0].token
+        # kept in `_running` also because the event loop holds tasks only weakly
         task = asyncio.create_task(self._work(messages, after, wait_seconds), name=f"batch-{token}")
         self._running[task] = token
         task.add_done_callback(lambda task: self._done(task, len(messages)))
@@ -365,9 +400,12 @@ class Worker:
         wait_seconds: float | None,
     ) -> None:
         lease_seconds, token = self._limits.lease_seconds, messages[0].token
+        # later than the real end by the claim's way back; the margins of the retry policy are wider
+        # than that
         lease_ends = time.monotonic() + lease_seconds
 
         async def work() -> int:
+            # under the lease already: the wait is short, and extending goes on meanwhile
             if after:
                 await asyncio.wait(after)
             if wait_seconds is not None:
@@ -389,6 +427,8 @@ class Worker:
             # the lease's end hands them on; each is then claimed alone
             log.exception("batch_abandoned", messages=len(messages))
             return
+        # after the commit and outside of it: a NOTIFY inside would hold the cluster's lock while
+        # the disk syncs
         self._waker.wake(LOG)
         if changes:
             self._waker.wake(OUTBOX)
@@ -399,6 +439,8 @@ class Worker:
         At once where `run` itself was cancelled.
         """
         task = asyncio.current_task()
+        # a cancelled `run` was told to end now: waiting out the grace would swallow the
+        # cancellation
         is_cancelled = task is not None and task.cancelling() > 0
         try:
             if self._running and not is_cancelled:
@@ -406,6 +448,7 @@ class Worker:
         finally:
             # also if the wait was cancelled: leases given back are claimed at once, others after
             # their end
+            # a copy: cancelled batches leave `_running` before their tokens are released
             late = dict(self._running)
             await self._give_back(late)
             if late or self._throttled:
@@ -421,12 +464,14 @@ class Worker:
             return
         for task in late:
             task.cancel("the grace time is over")
+        # the batches end first: `release` then gives back only what none of them settled
         await asyncio.wait(late, timeout=_CANCEL_SECONDS)
         try:
             async with (
                 asyncio.timeout(_RELEASE_SECONDS),
                 self._context.pool.connection() as connection,
             ):
+                # parts of one claim share its token
                 for token in set(late.values()):
                     await release(connection, token)
         except (psycopg.Error, TimeoutError):
