@@ -74,6 +74,7 @@ def take_lock(data_dir: Path) -> int:
 
     Raises `DataInUseError`.
     """
+    # flock, not a pid in a file: the kernel ends it with the process, however that dies
     descriptor = os.open(data_dir / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -81,6 +82,7 @@ def take_lock(data_dir: Path) -> int:
         holder = os.read(descriptor, 32).decode(errors="replace").strip()
         os.close(descriptor)
         raise DataInUseError(str(data_dir), int(holder) if holder.isdigit() else None) from None
+    # after the lock: only its holder may say who it is
     os.truncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     return descriptor
@@ -127,6 +129,7 @@ def socket_dir(folder: Path, user: ServerUser) -> Path:
             f" path than {folder.parent}"
         )
     short.mkdir(mode=0o700, exist_ok=True)
+    # lstat: a link that a stranger placed under the temporary folder must not be followed
     found = short.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid not in {os.geteuid(), user.uid}:
         raise EmbeddedServerError(
@@ -153,6 +156,7 @@ def write_private(path: Path, text: str, user: ServerUser) -> None:
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
         file.flush()
+        # before the rename: a crash would leave the name with an empty file
         os.fsync(descriptor)
     user.give(unfinished)
     unfinished.rename(path)

@@ -93,12 +93,14 @@ class EmbeddedServer:
 
         Raises `DataInUseError` while another process has it.
         """
+        # before anything is made: a folder that PostgreSQL cannot take must not be left half made
         require_usable_folder(self._data_dir, writable=True)
         made = not self._data_dir.exists()
         self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         owner = choose_user(self._folder)
         if made:
             owner.give(self._data_dir)
+        # before the server's files are looked at: they may change while another process starts it
         if self._lock is None:
             self._lock = take_lock(self._data_dir)
         if not self._folder.exists():
@@ -107,7 +109,9 @@ class EmbeddedServer:
         user = self._user()
         refuse_doubtful(self._folder)
         set_aside_unusable(self._folder)
+        # before `_end`, which removes the file that shows it
         crashed = running_pid(self._folder) is None and recorded_pid(self._folder) is not None
+        # a server that outlived its starter was started with settings of that time
         self._end(user)
         if (
             recorded_pid(self._folder) is None
@@ -143,6 +147,7 @@ class EmbeddedServer:
             self._end(self._user())
             remove_socket_dir(self._folder)
         if self._lock is not None:
+            # after the server has ended: the next process may start one as soon as the lock is free
             os.close(self._lock)
             self._lock = None
 
@@ -201,8 +206,11 @@ class EmbeddedServer:
         if made.returncode != 0:
             raise EmbeddedServerError(f"initdb failed:\n{_tail(made.stdout)}")
         with (unfinished / "postgresql.conf").open("a") as file:
+            # included, not written into it: an operator's own edits of postgresql.conf survive our
+            # next start
             file.write(f"include_if_exists = '{FILE_NAME}'\n")
         sync(unfinished / "postgresql.conf")
+        # at the end: initdb that was broken off leaves no folder that looks like a server's
         unfinished.rename(self._folder)
         sync(self._data_dir)
 
@@ -226,6 +234,8 @@ class EmbeddedServer:
         try:
             self._control(user, "stop", "-m", "fast", "-t", str(_STOP_SECONDS))
         except EmbeddedServerError:
+            # as after a power cut, with recovery at the next start: better than a server that
+            # nobody owns
             self._control(user, "stop", "-m", "immediate", "-t", str(_STOP_SECONDS))
 
     def _start(self, user: ServerUser, *, patience_seconds: float) -> None:
@@ -274,6 +284,8 @@ class EmbeddedServer:
             *arguments,
         ]
         ended = user.run(
+            # without `-l` the server would inherit our output, and keep a pipe of ours open for
+            # ever
             command if action == "stop" else [*command, "-l", self._folder / _STARTUP_LOG]
         )
         if ended.returncode != 0:

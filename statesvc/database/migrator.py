@@ -82,15 +82,20 @@ async def migrate(
     async with await _connect(owner_dsn) as connection:
         if fault := encoding_fault(connection):
             raise MigrationError(fault)
+        # also for a check: it must not take the lock of a migration that runs
         ledger = await read_ledger(connection)
         state = compare(release, ledger)
         if not check_only:
             async with _alone(connection, lock_wait_seconds):
+                # reads the ledger again, under the lock: another migrator may have been first
                 state = await _apply_all(connection, release)
+                # after the files: they make what is granted
                 await _grant(connection, service_dsn, folder)
                 await _grant_auditor(connection, auditor_role, folder)
                 await _make_partitions(connection)
                 await _enable_triggers(connection)
+                # it needs a superuser, whom not every installation has: without one the guard
+                # stays as it is
                 await _guard(connection, superuser_dsn, owner_dsn)
     if state.newer:
         _log.warning("schema_is_newer", versions=list(state.newer))
@@ -124,6 +129,8 @@ async def _apply_all(connection: AsyncConnection[Any], release: Release) -> Sche
         else:
             for step in migration.steps():
                 await _patiently(migration.label, partial(_apply_step, connection, step))
+            # after the last step, by itself: a crash before it repeats the steps, which must be
+            # repeatable
             await _record(connection, migration, begun)
         _log.info(
             "migration_applied", migration=migration.label, duration_ms=_milliseconds_since(begun)
@@ -147,7 +154,10 @@ async def _apply_whole(
     connection: AsyncConnection[Any], migration: Migration, begun: float
 ) -> None:
     async with connection.transaction():
+        # as bytes: psycopg would read a percent sign of the SQL as a placeholder
         await connection.execute(migration.text.encode())
+        # after the last step, by itself: a crash before it repeats the steps, which must be
+        # repeatable
         await _record(connection, migration, begun)
 
 
@@ -166,6 +176,7 @@ async def _build_concurrently(
 ) -> None:
     # a concurrent build waits for every older transaction, blocking no one meanwhile
     await connection.execute(_SQL["wait_longer"])
+    # a build that was broken off leaves an invalid index, which IF NOT EXISTS would keep for ever
     if await _value(connection, _SQL["is_invalid_index"], index._asdict()):
         await connection.execute(
             sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(

@@ -69,6 +69,7 @@ async def open_connection(
     else:
         connection = await PooledConnection.connect(dsn, cursor_factory=PooledCursor, **options)
     try:
+        # before the first statement, which another server may answer in a way that hides what it is
         _require_postgresql(connection.info.parameter_status)
         # the server has just answered; this one statement has a deadline, whatever the
         # limits of the next are

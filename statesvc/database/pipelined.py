@@ -50,6 +50,7 @@ class _PreparedStatements:
     numbers: Iterator[int] = field(default_factory=count)
 
 
+# by connection, for as long as that lives: a prepared statement is the session's
 _prepared: WeakKeyDictionary[AsyncConnection[Any], _PreparedStatements] = WeakKeyDictionary()
 
 
@@ -121,6 +122,7 @@ class Pipeline:
             values = self._transformer.dump_sequence(
                 [params[name] for name in numbered.names], numbered.formats
             )
+            # types after dumping: the transformer learns them from the values
             types, formats = self._transformer.types or (), self._transformer.formats
         is_prepared = self._prepares and (params is not None if prepare is None else prepare)
         form = Format.BINARY if binary else Format.TEXT
@@ -139,6 +141,8 @@ class Pipeline:
 
     async def end(self) -> None:
         """Send the last statements, and wait for the answers."""
+        # a Sync, not a Flush: it ends an implicit transaction and makes the server listen after an
+        # error
         await self._send_and_wait(self._sync)
 
     async def rollback(self) -> None:
@@ -162,6 +166,7 @@ class Pipeline:
     def _send(self, statement: _Statement) -> None:
         text, values, types, formats, form, is_prepared, rows = statement
         if is_prepared:
+            # the Parse may be in the same packet: the server handles messages in their order
             self._pgconn.send_query_prepared(self._name((text, types)), values, formats, form)
         else:
             self._pgconn.send_query_params(text, values, types, formats, form)
@@ -170,6 +175,8 @@ class Pipeline:
     def _name(self, key: _Prepared) -> bytes:
         name = self._prepared.names.get(key) or self._preparing.get(key)
         if name is None:
+            # names are never used again: after an error it is not known whether the server has the
+            # old one
             name = self._preparing[key] = b"statesvc_%d" % next(self._prepared.numbers)
             self._pgconn.send_prepare(name, *key)
             self._awaited.append(_Preparing(key, name))
@@ -199,6 +206,7 @@ class Pipeline:
             await self._answered()
 
     async def _answered(self) -> None:
+        # psycopg's own lock: no other task may read our answers
         async with self._connection.lock:
             await self._connection.wait(self._answers())
 
@@ -208,6 +216,7 @@ class Pipeline:
         while self._awaited:
             results = yield from fetch_many(self._pgconn)
             failed = self._take(self._awaited.popleft(), results[-1])
+            # the first: all later ones only say that the pipeline was aborted
             error = error or failed
         if error is not None:
             raise error
@@ -248,6 +257,7 @@ async def pipelined_transaction(connection: AsyncConnection[Any]) -> AsyncIterat
     connection.pgconn.enter_pipeline_mode()
     try:
         await pipeline.execute(BEGIN, prepare=True)
+        # behind a pooler, after BEGIN: only then is the server connection ours
         for limit in connection.limits if isinstance(connection, PooledConnection) else ():
             await pipeline.execute(limit)
         yield pipeline
@@ -260,6 +270,8 @@ async def pipelined_transaction(connection: AsyncConnection[Any]) -> AsyncIterat
             await pipeline.rollback()
         raise
     finally:
+        # it fails while answers are outstanding, as after a lost connection, which is discarded
+        # anyway
         with suppress(psycopg.Error):
             connection.pgconn.exit_pipeline_mode()
 
@@ -275,6 +287,7 @@ def _numbered(query: LiteralString) -> _Numbered:
         name = match[1]
         if name is None:
             return "%"
+        # a name that occurs twice is one parameter, sent once
         found.setdefault(name, _FORMATS[match[2]])
         return f"${[*found].index(name) + 1}"
 

@@ -109,6 +109,7 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
         seconds = self.timeout if timeout is None else timeout
         began = time.monotonic()
         while True:
+            # looked at anew in each round: the fault may come or go while this request waits
             allowed = seconds if self.fault is None else min(seconds, self._away_seconds)
             left = began + allowed - time.monotonic()
             try:
@@ -119,6 +120,8 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
             except PoolTimeout as error:
                 if self.fault is not None and time.monotonic() < began + allowed:
                     continue
+                # somebody got a connection in that time: the pool is too small, and the database is
+                # well
                 if self.served_within(seconds):
                     raise PoolBusyError(str(error)) from None
                 raise
@@ -129,13 +132,17 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
 
     async def putconn(self, conn: AsyncConnection[Any]) -> None:
         """Return a connection; a faulty one takes its siblings along."""
+        # before the fault is looked at: an error of a statement is an answer, too
         if not conn.closed:
             self._served_at = time.monotonic()
         if isinstance(conn, ServiceConnection) and conn.fault is not None:
             if isinstance(conn, PooledConnection) and isinstance(
                 conn.fault, psycopg.errors.ReadOnlySqlTransaction
             ):
+                # before the close: the pooler keeps the server's session, with its default of
+                # reading only
                 await conn.end_read_session()
+            # before `super`, which then opens another in place of a closed one
             await conn.close()
             await self.replace_all(conn)
         await super().putconn(conn)
@@ -145,6 +152,7 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
 
         Those in use follow when they come back.
         """
+        # those that come back later with the same fault were open at the time, and are gone already
         if conn.opened_at > self._replaced_at:
             _log.warning("connections_replaced", pool=self.name, error=conn.fault)
             self._replaced_at = time.monotonic()
@@ -168,6 +176,7 @@ def make_pool(
 
     async def configure(connection: AsyncConnection[Any]) -> None:
         assert isinstance(connection, ServiceConnection)  # noqa: S101 - of the classes below
+        # None: behind some poolers a prepared statement may be on another server connection
         connection.prepare_threshold = _PREPARE_AFTER if prepared_statements else None
         connection.answer_seconds = limits.answer_seconds
         if isinstance(connection, PooledConnection):
@@ -177,6 +186,7 @@ def make_pool(
             )
         else:
             await prepare_session(connection, limits)
+        # only here: a login that the server took and then failed to set up is still a fault
         pool.fault = None
 
     async def check(connection: AsyncConnection[Any]) -> None:
@@ -218,6 +228,7 @@ async def check_idle(connection: AsyncConnection[Any]) -> None:
     """
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
+    # an idle server sends nothing: whatever is readable says that the session has ended
     if poll.poll(0):
         await AsyncConnectionPool.check_connection(connection)
 

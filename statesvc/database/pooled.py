@@ -67,11 +67,14 @@ class PooledConnection(RetryingConnection):
         force_rollback: bool = False,  # noqa: FBT001, FBT002 - psycopg's signature
     ) -> AsyncIterator[AsyncTransaction]:
         """Open a transaction; the outermost begins with the limits."""
+        # asked before `super` sends BEGIN: a savepoint inside has the limits already
         outermost = self.is_idle
         async with super().transaction(savepoint_name, force_rollback) as transaction:
             if outermost and self.pgconn.pipeline_status:
                 for limit in self._limits:
                     await self.execute(limit, prepare=False)
+            # one text of several statements: a round trip each would double the cost of a short
+            # transaction
             elif outermost and self._limits:
                 await self.execute("; ".join(self._limits), prepare=False)
             yield transaction
@@ -82,6 +85,8 @@ class PooledConnection(RetryingConnection):
         try:
             async with self.pipeline():
                 cursor = AsyncCursor(self)
+                # a pooler picks the server connection at BEGIN: settings before it would be
+                # another's
                 await cursor.execute(BEGIN, prepare=False)
                 await cursor.execute(
                     _SQL["set_local"], setting_arrays(self._settings), prepare=False

@@ -60,6 +60,7 @@ def set_aside_unusable(folder: Path) -> None:
     path = folder / PID_FILE
     if not path.exists() or recorded_pid(folder) is not None:
         return
+    # kept, not removed: it may be what is left of a full disk, which somebody will want to see
     path.replace(path.with_name(f"{PID_FILE}.unusable"))
     _log.warning(
         "pid_file_set_aside",
@@ -70,6 +71,7 @@ def set_aside_unusable(folder: Path) -> None:
 def listening_at(folder: Path) -> Listening | None:
     """Return the address of a running server that takes connections."""
     lines = _lines(folder)
+    # the eighth line is the server's state, `ready` since PostgreSQL 10; it is written last
     if len(lines) < 8 or lines[7] != _READY or running_pid(folder) is None:
         return None
     return Listening(Path(lines[4]), int(lines[3]))

@@ -31,6 +31,7 @@ KEEPALIVE: Final[Mapping[str, Any]] = MappingProxyType(
         "keepalives_idle": 5,
         "keepalives_interval": 3,
         "keepalives_count": 3,
+        # for data that was sent and is not acknowledged, where keepalives are not sent
         "tcp_user_timeout": 15_000,
     }
 )
@@ -73,6 +74,7 @@ class ServiceConnection(AsyncConnection[Any]):
         try:
             return await super().connect(conninfo, password=password, **options)
         except psycopg.OperationalError as error:
+            # a token that has ended: the next try asks for a new one
             if connection_cause(error) is ConnectionCause.AUTH:
                 command.forget()
             raise
@@ -87,13 +89,16 @@ class ServiceConnection(AsyncConnection[Any]):
 
         Raises ServerSilentError.
         """
+        # not where psycopg itself bounds the wait, as for notifications
         if timeout is None and self.answer_seconds is not None:
             self._hang_up_within(self.answer_seconds)
         try:
             return await super().wait(gen, interval, timeout)
         except psycopg.Error as error:
+            # the cause that we know, in place of the lost connection that it led to
             if self.fault is not None:
                 raise self.fault from error
+            # the connection may still work: what failed concerns every connection to this server
             if is_of_server(error):
                 self.fault = error
             raise
@@ -107,6 +112,7 @@ class ServiceConnection(AsyncConnection[Any]):
         """Cancel when a waiting task is cancelled; a server that does not end the
         statement loses the connection.
         """
+        # the same socket: a silent server would also be silent about the cancellation
         self._hang_up_within(CANCEL_SECONDS)
         await super().cancel_safe(timeout=min(timeout, CANCEL_SECONDS))
 
@@ -119,6 +125,7 @@ class ServiceConnection(AsyncConnection[Any]):
         self._deadline = None
         if self.closed:
             return
+        # once more: a process that was stopped finds its timers due before it has read the answer
         if _has_unread(self.fileno()):
             self._hang_up_within(_UNREAD_SECONDS)
             return
@@ -136,12 +143,14 @@ def parameters(dsn: str, application_name: str, *, writes: bool) -> dict[str, An
     """Return libpq's parameters; among several servers the default is a writable one."""
     given = conninfo_to_dict(dsn)
     wants = (
+        # of several hosts libpq then skips standbys, also right after a failover
         {"target_session_attrs": "read-write"}
         if writes and "target_session_attrs" not in given
         else {}
     )
     return {
         "application_name": application_name,
+        # in the login: answers to the first statement already depend on it
         "client_encoding": "UTF8",
         "connect_timeout": CONNECT_TIMEOUT_SECONDS,
         **wants,

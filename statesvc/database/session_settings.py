@@ -91,6 +91,8 @@ class SessionLimits:
         """
         if not self.statement_seconds:
             return None
+        # the longer of both: in a pipeline the first answer may come with the end of the
+        # transaction
         return max(self.statement_seconds, self.transaction_seconds or 0.0) + ANSWER_MARGIN_SECONDS
 
     def timeouts(self, *, server_version: int) -> dict[LiteralString, int]:
@@ -100,6 +102,7 @@ class SessionLimits:
             "lock_timeout": self.lock_seconds,
             "idle_in_transaction_session_timeout": self.idle_in_transaction_seconds,
         }
+        # an older server refuses the unknown name, and with it the whole statement
         if server_version >= WHOLE_TRANSACTIONS_SINCE:
             limits["transaction_timeout"] = self.transaction_seconds or 0.0
         return {name: round(seconds * 1000) for name, seconds in limits.items()}
@@ -113,6 +116,7 @@ class SessionLimits:
         return {
             **SESSION_SETTINGS,
             ISOLATION: READ_COMMITTED,
+            # a pool's idle connections are meant to stay; a role's default must not end them
             "idle_session_timeout": "0",
             **timeouts,
         }

@@ -68,6 +68,7 @@ def may_connect(text: str, allowed: Sequence[Network]) -> bool:
     `allowed` opens networks that are refused otherwise.
     """
     address = _meant(ip_address(text))
+    # first: the operator's networks win over the list of refused ones
     if is_allowed(text, allowed):
         return True
     if isinstance(address, IPv4Address):
@@ -88,6 +89,7 @@ def _meant(address: Address) -> Address:
     """Return the IPv4 address inside an IPv6 one, else the address itself without its zone."""
     if isinstance(address, IPv4Address):
         return address
+    # drops the zone (`%eth0`), with which no network would contain it
     plain = IPv6Address(int(address))
     if plain.ipv4_mapped is not None:
         return plain.ipv4_mapped
@@ -115,6 +117,8 @@ class Sockets:
         Raises AddressRefusedError for a forbidden address.
         """
         family, kind, protocol, _, where = addrinfo
+        # before the socket exists, on the address that will be used: a name cannot change between
+        # check and use
         if not may_connect(where[0], self._allowed):
             raise AddressRefusedError
         return socket.socket(family=family, type=kind, proto=protocol)

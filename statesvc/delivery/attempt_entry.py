@@ -181,6 +181,7 @@ async def append_ends(
     if not ends:
         return []
     keys = _keys(keyring, {one.shipment_id: one.sealed_key for one in ends})
+    # most end with their first try, and there is nothing to collect
     taken = await _take(connection, [one for one in ends if one.may_have_more], keys)
     rows = [
         _end_row(one, taken.get(one.key) or _Taken(), key=keys[one.shipment_id], now=now)
@@ -295,12 +296,14 @@ def _gap(skipped: int | None, from_sequence: int, to_sequence: int) -> Gap | Non
 def _end_row(
     ended: EndedNotification, taken: _Taken, *, key: SealingKey | None, now: BatchStamp
 ) -> _EndRow:
+    # by number: the entry's bytes must not depend on the order in which rows came
     tries = sorted([*taken.tries, *map(MadeTry.of, ended.made)], key=lambda one: one.number)
     part = (
         None
         if key is None
         else ended_part(tries, {sequence: each.tries for sequence, each in taken.covered.items()})
     )
+    # salted: without it a short text could be guessed from its commitment after an erasure
     salted_part = None if part is None else salted(part)
     number = tries[-1].number if tries else 0
     document = attempt_document(

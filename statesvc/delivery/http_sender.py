@@ -89,6 +89,8 @@ class HttpSender:
 
     async def __aenter__(self) -> Self:
         self._session, self._plain_session = (
+            # a session has one factory of sockets, and plain http may reach fewer addresses than
+            # https
             self._client(self._sockets.open),
             self._client(self._sockets.open_plain),
         )
@@ -108,9 +110,12 @@ class HttpSender:
                 name_seconds=self._name_seconds,
                 resolver=self._resolver,
             ),
+            # subscribers share the session: none may set a cookie that another would get
             cookie_jar=DummyCookieJar(),
             timeout=self._timeout,
+            # a small answer may unpack to gigabytes, and only its beginning is recorded
             auto_decompress=False,
+            # a proxy from the environment would be a way around the check of addresses
             trust_env=False,
         )
 
@@ -137,7 +142,12 @@ class HttpSender:
             if self._proxied_session is not None and await self._is_behind_proxy(target):
                 session, proxy = self._proxied_session, self._proxy
             async with session.post(
-                target, data=body, headers=headers, allow_redirects=False, proxy=proxy
+                # a redirect leads to an address that nobody checked, and turns POST into GET
+                target,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                proxy=proxy,
             ) as response:
                 beginning = await _beginning(response)
                 return Answer(
@@ -191,6 +201,7 @@ def _recorded(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         left -= len(name) + len(value)
         if left < 0:
             break
+        # counted against the bound all the same: what is left out must not make room for more
         if name.lower() not in SECRET_HEADERS:
             recorded.append((name.lower(), value))
     return recorded

@@ -56,7 +56,9 @@ def sign(keys: Sequence[SigningKey], *, webhook_id: str, timestamp: int, body: b
 
     `timestamp`: Unix seconds of the attempt, which the receiver compares with its own clock.
     """
+    # Standard Webhooks 1.0.0: id, time and body, so none of them can be taken from another message
     content = f"{webhook_id}.{timestamp}.".encode() + body
+    # during a rotation one of each key: the receiver accepts the list if any fits
     return " ".join(_signature(key, content) for key in keys)
 
 

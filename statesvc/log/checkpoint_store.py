@@ -130,6 +130,7 @@ class FolderCheckpointStore:
             _compare(path.read_text("utf-8"), note, self.name)
         finally:
             unfinished.unlink()
+        # after the link: `latest` never names a checkpoint that is not kept under its own name
         if _is_newer(note, read_published(self._folder / LATEST)):
             write_published(self._folder / LATEST, note)
 
@@ -158,6 +159,8 @@ class ObjectCheckpointStore:
     async def keep(self, note: str) -> None:
         name = stored_name(note)
         if not await self._put(name, note, "create"):
+            # compared, not trusted by its name: an object of the same size may be of another
+            # history
             there = await self._get(name)
             if there is not None:
                 _compare(there[0], note, self.name)
@@ -221,6 +224,7 @@ class ObjectCheckpointStore:
 
 def _compare(there: str, note: str, where: str) -> None:
     with suppress(NoteError):
+        # signatures may differ, as after a rotation of keys: size and root are what was promised
         if read_checkpoint(there) == read_checkpoint(note):
             return
     raise ContradictedError(
@@ -244,6 +248,7 @@ def _is_newer(note: str, latest: str | None) -> bool:
         return True
     try:
         return _place(note) > _place(latest)
+    # an unreadable `latest` is replaced: it can be written again, the numbered ones are the record
     except NoteError:
         return True
 
@@ -258,6 +263,7 @@ def read_published(path: Path) -> str | None:
 
 def write_published(path: Path, note: str) -> None:
     """Replace the file durably and atomically, also across a crash. Raises OSError."""
+    # beside it: a rename is atomic within a file system only
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
@@ -265,5 +271,7 @@ def write_published(path: Path, note: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+    # after the fsync: a crash would otherwise leave the new name with no content
     unfinished.replace(path)
+    # the rename itself is durable only with its folder
     sync(path.parent)

@@ -141,6 +141,7 @@ async def known_keys(
     return await send(
         connection,
         _SQL["known_keys"],
+        # each key once, in the order of the events
         encoded(dict.fromkeys(keys), {"carrier_ids": texts, "event_ids": texts}),
         lambda rows: {
             (carrier_id, event_id): ExistingEvent(*known) for carrier_id, event_id, *known in rows
@@ -203,6 +204,8 @@ async def lock_streams(
                 recorded_at,
                 first_recorded_at,
                 key,
+                # `move_heads` asserts it: whoever moved the head since fails instead of being
+                # overwritten
                 seen=version,
                 packed=packed,
                 parcel_id=parcel_id,
@@ -232,6 +235,7 @@ async def reserve_streams(
         connection,
         _SQL["reserve_streams"],
         parameters,
+        # NULL: another transaction made its stream between the snapshot and the advisory lock
         lambda rows: {shipment_id: sources for shipment_id, sources in rows if sources is not None},
     )
 
@@ -243,6 +247,7 @@ async def wait_for_streams(
 
     The calling transaction must hold nothing else.
     """
+    # its own, ended at once: the locks are taken only to have stood in line for them
     async with connection.transaction():
         await connection.execute(
             _SQL["limit_lock_waits"], {"milliseconds": max(1, round(seconds * 1000))}
@@ -269,11 +274,13 @@ async def make_streams(
             *(stream.carrier_id, stream.number, stream.discriminator),
             *(head.version, head.head_hash, head.recorded_at, head.first_recorded_at),
             sealed_key,
+            # a stream with events is never due for removal
             None if head.moved else stream.named_at,
             head.parcel_id,
         )
         for shipment_id, stream, head, sealed_key in streams
     ]
+    # `wanted`: a row that conflicts is skipped by the insert, and then missed by the count
     await connection.execute(_SQL["make_streams"], {"wanted": len(rows), **encoded(rows, _STREAMS)})
 
 
@@ -326,7 +333,11 @@ async def count_conflicts(
         _SQL["count_conflicts"],
         {"recorded_at": recorded_at, **columns(rows, _COUNTED)},
         lambda rows: [
-            first[c, e, digest] for c, e, digest, seen in rows if seen == times[c, e, digest]
+            # a counter that equals this batch's count began with it: only then is there no entry
+            # yet
+            first[c, e, digest]
+            for c, e, digest, seen in rows
+            if seen == times[c, e, digest]
         ],
     )
     return await pending.rows()
@@ -338,6 +349,7 @@ async def extend_streams(
     """Note, in the same transaction, that something other than events was recorded of these
     shipments: readers go by it.
     """
+    # sorted: rows of a table are locked by key
     if shipments := sorted(set(shipment_ids)):
         await connection.execute(
             _SQL["extend_streams"], {"shipment_ids": uuids(shipments), "recorded_at": recorded_at}
@@ -378,10 +390,13 @@ def _event_columns(row: EventRow) -> tuple[Any, ...]:
         event.raw.reason,
         event.raw_text,
         event.corrects,
+        # the number as compared is the stream's; only another spelling of it is stored again
         None if event.tracking_number == proposal.number else event.tracking_number,
         offset_seconds(event.occurred_at),
         event.by_category,
         f"{source.normalizer}@{source.normalizer_version}",
+        # hashed before it was compressed: a later dictionary may compress otherwise, and the leaf
+        # stays
         compress_json(row.leaf.canonical),
         row.sealed_part,
     )
@@ -449,6 +464,7 @@ async def read_events(
     return await send(
         connection,
         _SQL["read_events"],
+        # the oldest of all: partitions before it are left out by the planner
         {"shipment_ids": uuids(list(since)), "since": min(since.values())},
         lambda rows: [(shipment_id, decompress_json(canonical)) for shipment_id, canonical in rows],
     )

@@ -55,16 +55,24 @@ async def read_entries(
 
     Raises LostCursorError, MissingEntryError, UnreadableArchiveError.
     """
+    # the published head, not the sealed tree: what no head covers may still be taken back by a
+    # failed publication
     head = await latest_head(connection)
     size, epoch = (0, FIRST_EPOCH) if head is None else (head.tree_size, head.epoch)
+    # after the head was read, whose epoch it must fit
     after = await resume(connection, after, epoch=epoch)
     begin = after.index + 1
     end = min(begin + limit, size)
     if begin >= end:
         return EntryRange([], size, epoch, after)
+    # an index says nothing of a month: without the times the plan would open every partition
     span = await recorded_span(connection, begin, end)
     cursor = await connection.execute(
-        _SQL["entries"], {"begin": begin, "end": end, **span}, binary=True, prepare=False
+        # not prepared: from the sixth execution on PostgreSQL would plan for all months
+        _SQL["entries"],
+        {"begin": begin, "end": end, **span},
+        binary=True,
+        prepare=False,
     )
     columns = await cursor.fetchone() or ()
     entries = [_sealed(*row) for row in zip(*(column or () for column in columns), strict=True)]
@@ -73,9 +81,11 @@ async def read_entries(
         known = {
             entry.log_index: entry for entry in await _archived(connection, archive, begin, end)
         }
+        # rows of the database win over those of a file: a shipment that was brought back has both
         known.update((entry.log_index, entry) for entry in entries)
         entries = [known[index] for index in sorted(known)]
     for expected, entry in zip(range(begin, end), entries, strict=False):
+        # a gap in the middle is named by its first index, which is where an operator must look
         if entry.log_index != expected:
             raise MissingEntryError(expected)
     if len(entries) != end - begin:

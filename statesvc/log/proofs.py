@@ -56,6 +56,8 @@ async def prove_inclusion(
 ) -> InclusionProof:
     """Prove an index below the head's size. Raises ContradictionError."""
     own = LeafRange(index, index + 1)
+    # the root is computed from the same hashes as the path: if it is the signed one, the path is
+    # right
     root, leaf_hash, *path = await _roots(
         connection,
         [LeafRange(0, head.tree_size), own, *inclusion_ranges(index, head.tree_size)],
@@ -115,6 +117,7 @@ async def position_of_event(
     row = await (
         await connection.execute(_SQL["position_of_event"], asked, prepare=False)
     ).fetchone()
+    # its month may have left the tables between the two queries
     if row is None:
         await archive.restore_shipments(connection, [shipment_id])
         row = await (

@@ -64,6 +64,7 @@ def open_signers(keys: Sequence[SigningKey], master: MasterKeys) -> list[NoteSig
             signer = NoteSigner(
                 key.verifier.name, master.open(key.sealed_seed, _CONTEXT + key.verifier.key_id)
             )
+            # a changed public half would publish heads that no pinned key verifies
             if signer.verifier != key.verifier:
                 raise SigningKeyError(
                     f"the public half of the log's key {key.verifier.key_id.hex()} was changed in"
@@ -107,11 +108,13 @@ async def rotate(
 
 async def make_key(connection: AsyncConnection[Any], master: MasterKeys) -> NoteSigner:
     """Make another key, for the caller to announce. Raises SigningKeyError."""
+    # read again: `created_at` and the id are the database's
     keys = await read_keys(connection)
     if not keys:
         raise SigningKeyError(
             "the log has no key yet: the sealer makes the first one when it starts"
         )
+    # under the same name: the origin of a log never changes
     signer = NoteSigner.fresh(keys[-1].verifier.name)
     await _insert(connection, signer, master)
     return signer
@@ -136,6 +139,8 @@ async def retire(connection: AsyncConnection[Any], key_id: bytes, *, actor: str,
             _WRITE["unannounced"], {"verb": ROTATE, "targets": [_target(key) for key in heirs]}
         )
     ).fetchone()
+    # the old key must have signed the announcement, or nobody could tell the new key from an
+    # intruder's
     if announced is not None:
         raise SigningKeyError(
             "no checkpoint covers the announcement of the newer key yet: the sealer must run once"
@@ -159,6 +164,8 @@ async def rewrap_seeds(connection: AsyncConnection[Any], master: MasterKeys) -> 
             new = master.seal(master.open(key.sealed_seed, context), context)
             done = await connection.execute(
                 _WRITE["rewrap"],
+                # only where it is still the seal that was read: a key retired meanwhile must not
+                # get its secret back
                 {"key_id": key.verifier.key_id, "old": key.sealed_seed, "new": new},
             )
             rewrapped += done.rowcount

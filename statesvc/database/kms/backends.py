@@ -60,6 +60,7 @@ class CommandKms:
             async with asyncio.timeout(_SECONDS):
                 answered, said = await process.communicate(base64.b64encode(data) + b"\n")
         except TimeoutError as error:
+            # and then waited for: a killed child stays a zombie until its parent has asked
             process.kill()
             await process.wait()
             raise KmsError(
@@ -67,6 +68,7 @@ class CommandKms:
                 transient=True,
             ) from error
         if process.returncode != 0:
+            # one bounded line: it becomes part of an error's text
             why = said.decode(errors="replace").strip().partition("\n")[0][:_SAID_MAX]
             raise KmsError(
                 f"the KMS's program {self._program} could not {action} (exit code"
@@ -138,6 +140,7 @@ class VaultKms:
                     f"{self._base}/{path}",
                     json=given,
                     headers=headers,
+                    # a redirect would carry the token to another host
                     allow_redirects=False,
                 ) as answer,
             ):

@@ -93,6 +93,7 @@ class Listener:
 
         Raises if the connection ended: they may have been sent.
         """
+        # over this connection: a connection of its own for NOTIFY would be one more a process
         sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._to_send.append((wakeups, sent))
         self._stirred.set()
@@ -115,6 +116,7 @@ class Listener:
 
     async def stop(self) -> None:
         """Stop listening. Safe to call twice, and before `start`."""
+        # taken out first: a second `stop` while this one waits finds nothing to do
         task, self._task = self._task, None
         if self._local_listener is not None:
             self._local_listener.close()
@@ -131,6 +133,7 @@ class Listener:
                     delays = reconnect_delays(self._jitter)
                     await self._follow(connection)
                 finally:
+                    # before the close, which may take its time: owners must sweep from now on
                     self._mark_down()
                     await connection.close()
             except (psycopg.Error, OSError) as error:
@@ -139,11 +142,13 @@ class Listener:
 
     async def _subscribe(self, connection: AsyncConnection[Any]) -> None:
         await prepare_to_send(connection)
+        # before LISTEN: a notification may come with its answer
         connection.add_notify_handler(self._hear)
         for channel in self._events:
             await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
         self._is_up = True
         self._up.set()
+        # after LISTEN: what was committed before it was notified to nobody here
         self._set_all()
 
     async def _follow(self, connection: AsyncConnection[Any]) -> None:
@@ -155,6 +160,7 @@ class Listener:
                 stirred = bool(self._to_send) or await set_within(self._stirred, self._ping_seconds)
             finally:
                 loop.remove_reader(descriptor)
+            # before reading: data that arrives during it must stir again
             self._stirred.clear()
             self._read(connection)
             while self._to_send:
@@ -164,6 +170,7 @@ class Listener:
 
     async def _send_next(self, connection: AsyncConnection[Any]) -> None:
         wakeups, sent = self._to_send.popleft()
+        # its caller was cancelled: nobody waits for this wake-up to be sent
         if sent.done():
             return
         try:
@@ -192,8 +199,11 @@ class Listener:
 
     def _hear(self, notification: Notify) -> None:
         channel, sender = notification.channel, notification.payload
+        # heard from that process directly, and earlier
         if sender in self._local_senders:
             return
+        # the sender's machine has a listener that claims already: this one follows only for what is
+        # left
         if sender and channel in ONE_IS_ENOUGH:
             asyncio.get_running_loop().call_later(self._second_seconds, self._events[channel].set)
         else:

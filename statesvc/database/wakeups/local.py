@@ -72,6 +72,7 @@ class LocalListener:
         self._sockets: dict[str, tuple[Path, socket.socket]] = {}
         folder.mkdir(parents=True, exist_ok=True)
         for channel in channels:
+            # the time in digits of one length: sorted names are sorted by age
             path = folder / f"{channel}.{time.time_ns():020d}.{secrets.token_hex(4)}"
             bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
             bound.bind(str(path))
@@ -90,12 +91,16 @@ class LocalListener:
     def paused(self, channel: str) -> Iterator[None]:
         """Hold wake-ups of the channel back: they do not even wake the process."""
         if channel in self._sockets:
+            # unread datagrams stay in the socket's buffer; a full buffer means a wake-up is
+            # waiting, which is enough
             self._loop.remove_reader(self._sockets[channel][1])
         try:
             yield
         finally:
             if channel in self._sockets:
                 _, bound = self._sockets[channel]
+                # before the reader is back: datagrams that came during the pause would else wait
+                # for the next one
                 self._read(channel, bound)
                 self._loop.add_reader(bound, self._read, channel, bound)
 

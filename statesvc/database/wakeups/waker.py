@@ -87,6 +87,7 @@ class Waker:
             if channel not in UNHURRIED:
                 self._urgent.set()
         else:
+            # not over an empty payload: a wake-up that nobody heard yet must reach everybody
             self._wanted.setdefault(channel, self._sender)
         self._dirty.set()
 
@@ -97,6 +98,7 @@ class Waker:
         """
         task, self._task = self._task, None
         if task is not None:
+            # the loop first: two senders on one connection would mix their statements
             await cancel_fully(task)
         try:
             if self._wanted and (
@@ -116,6 +118,8 @@ class Waker:
             try:
                 if self._over is None and self._connection is None:
                     self._connection = await self._connect()
+                # the connection is opened before anything is to be sent: the first wake-up must not
+                # wait for a login
                 await self._dirty.wait()
                 await self._send()
             except (psycopg.Error, OSError) as error:
@@ -124,6 +128,8 @@ class Waker:
                 await asyncio.sleep(next(delays))
             else:
                 delays = reconnect_delays(self._jitter)
+                # after sending: the first request of a burst goes out at once, the rest at the end
+                # of this pause
                 await asyncio.sleep(self._interval_seconds)
                 await set_within(
                     self._urgent, max(0.0, LONG_INTERVAL_SECONDS - self._interval_seconds)
@@ -139,6 +145,7 @@ class Waker:
         return connection
 
     async def _send(self) -> None:
+        # taken before the statement: a request that comes while it runs belongs to the next
         wanted, self._wanted = self._wanted, {}
         self._dirty.clear()
         self._urgent.clear()

@@ -34,6 +34,7 @@ async def send_wakeups(connection: AsyncConnection[Any], wakeups: Mapping[str, s
         await connection.execute(
             _SQL["notify"], {"channels": list(wakeups), "payloads": list(wakeups.values())}
         )
+    # no retry: a full queue stays full until the session that holds it is gone
     except psycopg.errors.ProgramLimitExceeded:
         _say_late()
 

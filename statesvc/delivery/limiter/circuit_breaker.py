@@ -72,9 +72,11 @@ class CircuitBreaker:
             else:
                 self.state, self.open_until, self._changed_at = BreakerState.CLOSED, None, now
                 self._well_at = now
+        # attempts that began before the last change are about the receiver as it was then
         elif self.state is BreakerState.CLOSED and started_at >= self._changed_at:
             self._count(failed=failed, now=now)
             if failed and self._is_down(now):
+                # a new outage begins short; only probes that fail make it longer
                 self._open_seconds = OPEN_SECONDS
                 self._open(now)
 
@@ -88,12 +90,14 @@ class CircuitBreaker:
             self._failed_in_a_row, self._well_at = 0, now
 
     def _is_down(self, now: float) -> bool:
+        # both: at high concurrency ten attempts fail within one hiccup
         if self._failed_in_a_row >= ATTEMPTS_MIN and now >= self._well_at + IN_A_ROW_SECONDS_MIN:
             return True
         failures = sum(failed for _, failed in self._window)
         return len(self._window) >= ATTEMPTS_MIN and failures >= FAILED_SHARE * len(self._window)
 
     def _open(self, now: float) -> None:
+        # what failed before is judged: after the probe a single failure must not open it again
         self._window.clear()
         self._failed_in_a_row = 0
         self.state, self.open_until, self._changed_at = (

@@ -53,6 +53,7 @@ class _Usual:
     def update(self, seconds: float) -> None:
         difference = min(seconds, OUTLIER_FACTOR * self.seconds) - self.seconds
         self.seconds += WEIGHT * difference
+        # the incremental form of an exponentially weighted variance: no samples are kept
         self.variance = (1 - WEIGHT) * (self.variance + WEIGHT * difference * difference)
 
     def bearable(self, count: int) -> float:
@@ -125,9 +126,11 @@ class Concurrency:
 
     def started(self, in_flight: int, *, now: float) -> Mark:
         crowd = self._crowd
+        # from its first request: a crowd that waits for work must not end before it began
         if not crowd.size and self._usual is not None:
             crowd.until = now + self._usual.seconds
         crowd.is_full = crowd.is_full or in_flight >= self.limit
+        # at least as many as the limit, or a slow trickle would never be judged
         counts = now < crowd.until or crowd.size < self.limit
         if counts:
             crowd.under_way += 1
@@ -145,12 +148,14 @@ class Concurrency:
     ) -> None:
         """Note the end of a request. No signal: it was broken off."""
         crowd = self._crowd
+        # the limit has moved since it began
         if mark.crowd != crowd.number:
             return
         if mark.counts:
             crowd.under_way -= 1
             crowd.began_sum -= started_at
         if signal is Signal.OVERLOADED:
+            # an overloaded receiver tells nothing about its usual latency
             self._measuring = None
             self._next(max(1.0, self._limit * OVERLOADED_FACTOR), now)
             return
@@ -158,6 +163,7 @@ class Concurrency:
             crowd.answered += 1
             crowd.seconds_sum += latency_seconds
             crowd.until = min(crowd.until, now) if self._usual is None else crowd.until
+        # not all: one request that hangs until its timeout would stop every adjustment
         if crowd.answered and now >= crowd.until and crowd.answered >= ANSWERED_SHARE * crowd.size:
             self._judge(crowd, now)
 
@@ -167,6 +173,7 @@ class Concurrency:
         is_slower = average > usual.bearable(crowd.size)
         if self._measuring is not None:
             self._measured(usual, average, self._measuring, now)
+        # a single request is its own measure: half of it there is not
         elif self.limit == 1:
             usual.update(average)
             self._next(self._limit + (crowd.is_full and not is_slower), now)
@@ -183,10 +190,12 @@ class Concurrency:
 
     def _measured(self, usual: _Usual, average: float, doubt: float, now: float) -> None:
         limit = self._limit
+        # with half the crowd hardly faster: the receiver itself has become slower
         if average >= OWN_REASONS_SHARE * doubt:
             usual.seconds = average
         else:
             usual.update(average)
+            # the doubt was right: the crowd made it slow, so it becomes smaller
             limit *= 1 if math.isinf(doubt) else SLOWER_FACTOR
         self._measuring, self._since_measure = None, 0
         self._next(max(1.0, limit), now)

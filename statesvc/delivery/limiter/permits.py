@@ -73,6 +73,7 @@ class Permits:
             known={
                 subscription_id: allowance
                 for subscription_id, allowance in known.items()
+                # most are: the claim's arrays hold only what differs
                 if allowance != fresh
             },
         )
@@ -86,6 +87,7 @@ class Permits:
             limiter = self._limiters[subscription_id] = SubscriptionLimiter(self.share)
         permit = limiter.take(now, is_retry=is_retry)
         if permit is not None:
+            # until it is settled, not until it ends: what waits to be settled is in memory, too
             self._unsettled += 1
             self._retries += permit.is_retry
         return permit
@@ -121,6 +123,7 @@ class Permits:
         full = found.total() >= offer.free
         self._wants_more = full or (self._retries > 0 and found_retries.total() >= offer.retries)
         passed = [
+            # every limiter, also of those that got nothing: an empty share may be why
             limiter.claimed(
                 offer.known.get(one, offer.fresh),
                 found=found[one],
@@ -133,6 +136,7 @@ class Permits:
     def wait_for(self, offer: Offer) -> None:
         """Claim for subscriptions without a share of this offer as soon as a permit is free."""
         for one, allowance in offer.known.items():
+            # the claim did not look for these at all, so nothing else tells that something may wait
             if not allowance.free:
                 self._limiters[one].wants_more = True
 
@@ -154,6 +158,7 @@ class Permits:
             if limiter.is_idle(since)
         ]
         for subscription_id in idle:
+            # it starts afresh: what it learned ten minutes ago is no measure of the receiver now
             del self._limiters[subscription_id]
         return idle
 

@@ -33,6 +33,7 @@ def signal_of(outcome: AttemptOutcome, status_code: int | None) -> Signal:
         ):
             return Signal.OVERLOADED
         case AttemptOutcome.REFUSED:
+            # another 4xx is about this notification: fewer at a time would not help it
             busy = status_code is not None and (status_code >= 500 or status_code in _TOO_MANY)
             return Signal.OVERLOADED if busy else Signal.REFUSED
         case (

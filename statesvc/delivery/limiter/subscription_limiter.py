@@ -95,6 +95,7 @@ class SubscriptionLimiter:
                 in_flight=self.in_flight,
                 not_before=self.breaker.refuses_until(now),
             )
+        # two bounds: in flight protects the receiver, unsettled the memory of this process
         free = max(0, min(self.concurrency.limit - self.in_flight, self.share - self.unsettled))
         retries = min(
             free, max(0, self._retry_share() - self._retries), max(0, self._budget.available(now))
@@ -107,6 +108,8 @@ class SubscriptionLimiter:
             self._retries and found_retries >= allowance.retries
         )
         self.withheld_retries = not allowance.retries
+        # it was the turn of first attempts, and there is none: without passing it on, retries would
+        # wait for ever
         passed = not found and allowance.free > 0 and self._takes_turns and self._retried_last
         self._retried_last = self._retried_last and not passed
         return passed
@@ -117,6 +120,7 @@ class SubscriptionLimiter:
 
     def take(self, now: float, *, is_retry: bool) -> Permit | None:
         """Take a permit for a claimed notification; None: an answer has forbidden it meanwhile."""
+        # not yet settled, so other notifiers do not know the pause; here it holds at once
         if self._asked_to_wait:
             return None
         is_probe = False
@@ -127,6 +131,7 @@ class SubscriptionLimiter:
                 refuses_until = self.breaker.refuses_until(now)
                 if refuses_until is not None and now < refuses_until:
                     return None
+                # from here on nobody else: one probe decides, however many wait
                 self.breaker.probing()
                 is_probe = True
             case BreakerState.CLOSED:
@@ -150,10 +155,14 @@ class SubscriptionLimiter:
                 now=permit.started_at,
                 latency_seconds=0,
             )
+            # broken off before it was sent: without this the breaker would stay half open, with no
+            # probe under way
             if permit.is_probe:
                 self.breaker.unprobed()
             return
         self._asked_to_wait += end.asks_to_wait
+        # a retry that succeeded costs no budget: the bound is for retries that add load to a
+        # receiver in trouble
         if permit.is_retry and end.signal is Signal.OK:
             self._budget.taken()
         self.concurrency.finished(
@@ -184,6 +193,8 @@ class SubscriptionLimiter:
         return (
             not self.unsettled
             and self.last_used_at < since
+            # an open breaker is not forgotten: the next process to ask would hit the receiver at
+            # full pace
             and self.breaker.state is BreakerState.CLOSED
         )
 
