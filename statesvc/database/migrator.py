@@ -156,8 +156,7 @@ async def _apply_whole(
     async with connection.transaction():
         # as bytes: psycopg would read a percent sign of the SQL as a placeholder
         await connection.execute(migration.text.encode())
-        # after the last step, by itself: a crash before it repeats the steps, which must be
-        # repeatable
+        # in its transaction: file and ledger agree whatever happens
         await _record(connection, migration, begun)
 
 
