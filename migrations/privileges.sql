@@ -41,6 +41,7 @@ GRANT INSERT, UPDATE, DELETE ON statesvc.subscription_failing TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.ack_count, statesvc.objective_minute, statesvc.reconciled TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.notice, statesvc.spool TO {service_role};
 GRANT INSERT ON statesvc.message_alias TO {service_role};
+GRANT INSERT, DELETE ON statesvc.operator_incident TO {service_role};
 GRANT DELETE ON statesvc.dead_letter TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.sealing_refusal TO {service_role};
 GRANT INSERT ON statesvc.checkpoint_stamp, statesvc.root_key TO {service_role};

@@ -19,6 +19,17 @@ class NotificationType(StrEnum):
     DELIVERY_MISSED = "shipment.delivery_missed"
     PICKUP_EXPIRING = "shipment.pickup_expiring"
     NEVER_HEARD = "shipment.never_heard"
+    OPERATOR_SUBSCRIPTION_FAILING = "operator.subscription_failing"
+    OPERATOR_SUBSCRIPTION_DISABLED = "operator.subscription_disabled"
+    OPERATOR_CARRIER_SILENT = "operator.carrier_silent"
+    OPERATOR_UNKNOWN_CODES = "operator.unknown_codes"
+    OPERATOR_SEALER_STOPPED = "operator.sealer_stopped"
+    OPERATOR_ROLLOUT_TURNED_BACK = "operator.rollout_turned_back"
+
+
+def is_of_operator(kind: str) -> bool:
+    """Return whether the type concerns the service itself, and no shipment."""
+    return kind.startswith("operator.")
 
 
 def type_of_observation(kind: Expectation) -> NotificationType:

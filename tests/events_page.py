@@ -12,16 +12,25 @@ from statesvc.delivery.event_catalogue import EVENT_TYPES, EventType
 from statesvc.delivery.notification_data import ChangeData
 from statesvc.http.openapi import schemas_of
 
-_SHOWN: Final = {"shipment.status_changed", "shipment.stalled", "subscription.test"}
+_SHOWN: Final = {
+    "shipment.status_changed",
+    "shipment.stalled",
+    "operator.subscription_failing",
+    "subscription.test",
+}
 """An example for each shape of `data`; the API's documents have all of them."""
 PAGE: Final = Path(__file__).parents[1] / "docs" / "events.md"
 _HEAD: Final = """# The events
 <!-- written by python -m tests.events_page: change statesvc/delivery/event_catalogue.py instead -->
 
-Which notifications does a subscription send ([how to receive them](subscribers.md))? `types` of a subscription selects among the types of a
-shipment; later versions may add types and members. Machine-readable: `webhooks` in `/openapi.json` (OpenAPI 3.1) and `/asyncapi.json`
-(AsyncAPI 3.0) for [brokers](brokers.md). `POST /v1/subscriptions/{id}/test` with `{"type": "..."}` sends an example of the type, signed, with
-`data.test` true. Missed deadlines have the shape of `shipment.stalled`, `shipment.updated` that of `shipment.status_changed`.
+Which notifications does a subscription send ([how to receive them](subscribers.md))?
+Without `types` all types of a shipment are sent, and never `operator.*`. Later versions may add
+types and members. Machine-readable: `webhooks` in `/openapi.json` (OpenAPI 3.1) and
+`/asyncapi.json` (AsyncAPI 3.0) for [brokers](brokers.md). `POST /v1/subscriptions/{id}/test` with
+`{"type": "..."}` sends an example of the type, signed, with `data.test` true. Missed deadlines have
+the shape of `shipment.stalled`, `shipment.updated` that of `shipment.status_changed`, incidents
+that of `operator.subscription_failing`: each is sent once with `state` `open` and once with
+`recovered`.
 """
 
 

@@ -14,7 +14,8 @@ from typing import Any, Final
 import yaml
 
 from statesvc.api import service_status as status
-from statesvc.api.status_facts import NOTIFICATION_SECONDS_MAX, UNSEALED_SECONDS_MAX
+from statesvc.api.status_facts import NOTIFICATION_SECONDS_MAX
+from statesvc.health.database_sample import UNSEALED_SECONDS_MAX
 from statesvc.telemetry import gauges, names, objectives
 from statesvc.telemetry.metric import Instrument, Metric
 

@@ -95,6 +95,7 @@
 --   sequences_behind() RETURNS TABLE(sequence_name text, column_name text, next_value bigint, highest bigint)
 --   settle(p_token uuid, p_results jsonb) RETURNS integer
 --   settle_trials(p_token uuid, p_results jsonb) RETURNS integer
+--   silent_carriers() RETURNS TABLE(carrier_id text, silent_since timestamp with time zone)
 --   sources_of_absent(p_shipment_id uuid) RETURNS uuid[]
 --   take(p_token uuid, p_worker text, p_normalizer text, p_lease interval, p_now timestamp with time zone, p_message_ids uuid[], OUT
 --       message_ids uuid[], OUT bytes bigint, OUT since timestamp with time zone, OUT until timestamp with time zone) RETURNS record
@@ -819,11 +820,12 @@ CREATE TABLE statesvc.notification (
     epoch integer,
     observed jsonb,
     CONSTRAINT notification_check CHECK (((observed IS NOT NULL) = (sequence < 0))),
-    CONSTRAINT notification_epoch_check CHECK ((epoch > 1)),
-    CONSTRAINT notification_type_check CHECK ((type = ANY (ARRAY['shipment.status_changed'::text, 'shipment.updated'::text, 'shipment.stalled'::text, 'shipment.not_picked_up'::text, 'shipment.overdue'::text, 'shipment.delivery_missed'::text, 'shipment.pickup_expiring'::text, 'shipment.never_heard'::text])))
+    CONSTRAINT notification_epoch_check CHECK ((epoch > 1))
 );
 ALTER TABLE ONLY statesvc.notification
     ADD CONSTRAINT notification_pkey PRIMARY KEY (shipment_id, sequence, subscription_id);
+ALTER TABLE statesvc.notification
+    ADD CONSTRAINT notification_type_form CHECK ((type ~ '^(shipment|operator)\.[a-z_]+$'::text)) NOT VALID;
 CREATE INDEX notification_subscription ON statesvc.notification USING btree (subscription_id, created_at);
 CREATE INDEX notification_webhook_id ON statesvc.notification USING brin (webhook_id text_bloom_ops (n_distinct_per_range='2500', false_positive_rate='0.005')) WITH (pages_per_range='64');
 
@@ -896,6 +898,16 @@ CREATE TABLE statesvc.open_attempt (
 ALTER TABLE ONLY statesvc.open_attempt
     ADD CONSTRAINT open_attempt_pkey PRIMARY KEY (subscription_id, shipment_id, sequence, number);
 CREATE INDEX open_attempt_recorded ON statesvc.open_attempt USING btree (subscription_id, recorded_at);
+
+CREATE TABLE statesvc.operator_incident (
+    type text NOT NULL,
+    target text NOT NULL,
+    since timestamp with time zone NOT NULL,
+    incident_id uuid NOT NULL,
+    subscriptions uuid[] NOT NULL
+);
+ALTER TABLE ONLY statesvc.operator_incident
+    ADD CONSTRAINT operator_incident_pkey PRIMARY KEY (type, target);
 
 CREATE TABLE statesvc.outbox (
     subscription_id uuid NOT NULL,

@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 
 from statesvc.api.dead_letter_words import cause_words
-from statesvc.api.status_facts import UNSEALED_SECONDS_MAX, Facts, Pushes, read_facts
+from statesvc.api.status_facts import Facts, Pushes, read_facts
 from statesvc.api.subscription_checks import slow_findings, unsent_findings
 from statesvc.background.deaths import cause_of_death
 from statesvc.background.duration import duration
-from statesvc.health.database_sample import PROCESSES, Sample
+from statesvc.health.database_sample import PROCESSES, UNSEALED_SECONDS_MAX, Sample
 from statesvc.health.finding import Finding, Urgency, worst_first
 from statesvc.health.running_processes import last_minute
 from statesvc.http.problem import PROBLEM_KINDS, Code

@@ -10,7 +10,12 @@ from psycopg import AsyncConnection
 from statesvc.api.subscription_checks import NAMED_MAX, Unsent
 from statesvc.database.copy_faults import read_trigger_faults
 from statesvc.database.queries import queries
-from statesvc.health.database_sample import Sample, SubscriptionGauges, read_sample
+from statesvc.health.database_sample import (
+    UNSEALED_SECONDS_MAX,
+    Sample,
+    SubscriptionGauges,
+    read_sample,
+)
 from statesvc.health.finding import Finding
 from statesvc.health.status_parts import StatusParts
 from statesvc.health.storable import storage_findings
@@ -26,7 +31,6 @@ from statesvc.shipments.awaited_numbers import NeverHeard, never_heard_of_late
 
 _SQL = queries("statesvc.api", "status_facts")
 
-UNSEALED_SECONDS_MAX: Final = 60.0
 NOTIFICATION_SECONDS_MAX: Final = 900.0
 _COUNT_MAX: Final = 10_000
 

@@ -5,13 +5,7 @@ FROM statesvc.rollout r WHERE r.hold ORDER BY r.carrier_id;
 
 -- name: silent
 -- Return the carriers that pushed plenty at this time yesterday, and nothing for hours.
-SELECT l.carrier_id, extract(epoch FROM statesvc.clock() - max(t.last_at))::float8
-FROM statesvc.lane l
-JOIN statesvc.ack_count t ON t.carrier_id = l.carrier_id AND t.minute > statesvc.clock() - interval '29 hours'
-GROUP BY l.carrier_id
-HAVING max(t.last_at) < statesvc.clock() - interval '4 hours'
-    AND sum(t.accepted + t.duplicates) FILTER (
-        WHERE t.minute BETWEEN statesvc.clock() - interval '28 hours' AND statesvc.clock() - interval '24 hours') > 50;
+SELECT c.carrier_id, extract(epoch FROM statesvc.clock() - c.silent_since)::float8 FROM statesvc.silent_carriers() c;
 
 -- name: pushes
 -- Return what each carrier pushed within the last hour: new, repeated, refused.

@@ -16,7 +16,7 @@ import orjson
 from events.crypto.sealing import SALT_BYTES, commitment, salted, unsalted
 from events.entry.canonical_json import canonical_bytes
 from events.entry.kinds import try_document
-from projections.notification_type import NotificationType
+from projections.notification_type import NotificationType, is_of_operator
 from statesvc.delivery.notification import Notification, QueuedNotification, body_of
 from statesvc.delivery.outcome import RESPONSE_BYTES_MAX, Answer
 
@@ -76,12 +76,12 @@ class MadeTry:
 
 
 def public_salt(notification: Notification) -> bytes | None:
-    """Return the salt for bodies about a number without a shipment; None for others.
+    """Return the salt for bodies about no shipment; None for others.
 
-    Such a number has no key for sealing a salt, and its observation in the log contains the
-    whole content of the body.
+    There is no key for sealing a salt, and the log contains the whole content of the body.
     """
-    if notification.type != NotificationType.NEVER_HEARD:
+    kind = notification.type
+    if kind != NotificationType.NEVER_HEARD and not is_of_operator(kind):
         return None
     return hashlib.sha256(b"statesvc public salt\x1f" + notification.webhook_id.encode()).digest()
 

@@ -12,11 +12,17 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Final
 from uuid import UUID
 
+from events.entry.kinds import rfc3339
 from projections.expectations import FIRST_SEQUENCE
 from projections.notification_type import NotificationType
 from statesvc.delivery.full_payload import Full
 from statesvc.delivery.notification import Notification, data_of
-from statesvc.delivery.notification_data import ChangeData, ConnectionTestData, NotifiedShipment
+from statesvc.delivery.notification_data import (
+    ChangeData,
+    ConnectionTestData,
+    NotifiedShipment,
+    OperatorData,
+)
 from statesvc.shipments.models import PersonalPart, Signer, StatedEvent
 
 CONNECTION_TEST: Final = "subscription.test"
@@ -103,7 +109,7 @@ _PERSONAL: Final[PersonalPart] = {
 _SIGNER: Final[Signer] = {"signed_by": "SAMPLE"}
 
 
-def _change(kind: NotificationType, *, before: str, full: Full | None = None) -> ChangeData:
+def _change(kind: NotificationType, *, before: str, full: Full | None = None) -> Mapping[str, Any]:
     return data_of(
         Notification(
             webhook_id="",
@@ -170,9 +176,40 @@ def _of_observation(
     )
 
 
-_CONNECTION_TEST_DATA: Final[ConnectionTestData] = {
-    "subscription_id": "0c9f2a34-5d0e-4c0b-8a6e-1f7b3f1f9a10"
+INCIDENT_PAGES: Final[Mapping[str, str]] = {
+    NotificationType.OPERATOR_SUBSCRIPTION_FAILING: "SubscriberFailing",
+    NotificationType.OPERATOR_SUBSCRIPTION_DISABLED: "SubscriberFailing",
+    NotificationType.OPERATOR_CARRIER_SILENT: "CarrierSilent",
+    NotificationType.OPERATOR_UNKNOWN_CODES: "UnknownCodes",
+    NotificationType.OPERATOR_SEALER_STOPPED: "SealerStopped",
+    NotificationType.OPERATOR_ROLLOUT_TURNED_BACK: "FormatChanged",
 }
+"""Pages of the runbook."""
+
+
+def _of_operator(kind: NotificationType, summary: str, description: str, target: str) -> EventType:
+    data: OperatorData = {
+        "incident_id": UUID("3f6b1a52-9c0e-4f0c-8d8e-2a7d5c1b9e40"),
+        "state": "open",
+        "target": target,
+        "since": rfc3339(EXAMPLE_AT - timedelta(hours=5)),
+        "text": summary,
+        "page": INCIDENT_PAGES[kind],
+    }
+    return EventType(
+        kind=kind.value,
+        summary=summary,
+        description=description,
+        data=OperatorData,
+        thin=data,
+        full=data,
+        personal=data,
+    )
+
+
+_SUBSCRIPTION: Final = "0c9f2a34-5d0e-4c0b-8a6e-1f7b3f1f9a10"
+_TARGET: Final = f"subscription {_SUBSCRIPTION}"
+_CONNECTION_TEST_DATA: Final[ConnectionTestData] = {"subscription_id": _SUBSCRIPTION}
 
 EVENT_TYPES: Final = (
     _of_change(
@@ -240,6 +277,42 @@ EVENT_TYPES: Final = (
         cause="2026-03-01T22:30:05+00:00",
         hours=48,
         version=0,
+    ),
+    _of_operator(
+        NotificationType.OPERATOR_SUBSCRIPTION_FAILING,
+        "Every attempt at a subscription has failed for a day",
+        "Over with a delivery, or when somebody resumes it.",
+        _TARGET,
+    ),
+    _of_operator(
+        NotificationType.OPERATOR_SUBSCRIPTION_DISABLED,
+        "The service disabled a subscription",
+        "Over when somebody resumes or deletes it.",
+        _TARGET,
+    ),
+    _of_operator(
+        NotificationType.OPERATOR_CARRIER_SILENT,
+        "A carrier pushed plenty yesterday and nothing for four hours",
+        "Over with its next push.",
+        "carrier ups",
+    ),
+    _of_operator(
+        NotificationType.OPERATOR_UNKNOWN_CODES,
+        "A carrier sends unknown codes",
+        "Over when no code of the carrier is open.",
+        "carrier ups",
+    ),
+    _of_operator(
+        NotificationType.OPERATOR_SEALER_STOPPED,
+        "The log has not been sealed for a minute",
+        "Over when it keeps up again. A sealer that refuses the log stops this notification too.",
+        "log",
+    ),
+    _of_operator(
+        NotificationType.OPERATOR_ROLLOUT_TURNED_BACK,
+        "The guard stopped a rollout",
+        "Over when its notice is marked as seen.",
+        "carrier ups",
     ),
     EventType(
         kind=CONNECTION_TEST,

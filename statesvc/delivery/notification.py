@@ -9,8 +9,9 @@ from uuid import UUID
 import orjson
 
 from events.entry.kinds import rfc3339
+from projections.notification_type import is_of_operator
 from statesvc.delivery.full_payload import Full
-from statesvc.delivery.notification_data import ChangeData
+from statesvc.delivery.notification_data import ChangeData, OperatorData
 from statesvc.shipments.local_time import in_offset
 
 
@@ -46,7 +47,7 @@ class Notification:
     """Epoch of the log; None: the first."""
     observed: Mapping[str, Any] | None = None
     """Observation: `version`, of the shipment's last event then, and by which rule; `occurred_at`
-    is since when it was so.
+    is since when it was so. Of a type for operators the `incident`, as its body states it.
     """
     gap: Gap | None = None
     full: Full | None = None
@@ -71,7 +72,10 @@ def body(kind: str, at: datetime, data: Mapping[str, Any]) -> bytes:
     return orjson.dumps({"type": kind, "timestamp": rfc3339(at), "data": data})
 
 
-def data_of(notification: Notification) -> ChangeData:
+def data_of(notification: Notification) -> ChangeData | OperatorData:
+    if notification.observed is not None and is_of_operator(notification.type):
+        incident: OperatorData = notification.observed["incident"]
+        return incident
     data: ChangeData = {
         "carrier_id": notification.carrier_id,
         "tracking_number": notification.tracking_number,

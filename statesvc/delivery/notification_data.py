@@ -2,7 +2,8 @@
 documented is made of them.
 """
 
-from typing import Annotated, NotRequired
+from typing import Annotated, Literal, NotRequired
+from uuid import UUID
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -84,6 +85,18 @@ class ChangeData(StatusChange):
     erased: NotRequired[
         Annotated[bool, Field(description="Full payload: the personal fields were erased.")]
     ]
+    test: NotRequired[Annotated[bool, Field(description="True: an example sent by `/test`.")]]
+
+
+class OperatorData(TypedDict):
+    """An incident of the service itself: it begins, or it is over."""
+
+    incident_id: Annotated[UUID, Field(description="The same when it is over.")]
+    state: Literal["open", "recovered"]
+    target: Annotated[str, Field(description="As in operator actions: `carrier ups`.")]
+    since: TimeText
+    text: Annotated[str, Field(description="For people.")]
+    page: Annotated[str, Field(description="`statesvc runbook PAGE` prints what to do.")]
     test: NotRequired[Annotated[bool, Field(description="True: an example sent by `/test`.")]]
 
 

@@ -13,6 +13,7 @@ from statesvc.health.status_parts import StatusParts
 SUBSCRIPTIONS_MAX: Final = 20
 """Subscriptions that are shown by name: those with the longest backlog."""
 PROCESSES: Final = "processes"
+UNSEALED_SECONDS_MAX: Final = 60.0
 _COUNT_MAX: Final = 100_000
 _WAITING_MAX: Final = 10_000
 

@@ -47,8 +47,7 @@ class Notice:
 class StoredNotice:
     """A stored notice. `target` is named as in operator actions.
 
-    `seen_at` null: not marked as seen; `notified_at` null: the operator's webhook
-    (STATESVC_OPERATOR_URL) has not taken it.
+    `seen_at` null: not marked as seen. `notified_at`: when 0.1 posted it to the operator.
     """
 
     notice_id: int

@@ -1,7 +1,7 @@
 -- name: write
 -- Notify the operator.
-INSERT INTO statesvc.notice (kind, target, created_at, details, send_at)
-VALUES (%(kind)s, %(target)s, %(now)s, %(details)s, %(now)s);
+INSERT INTO statesvc.notice (kind, target, created_at, details)
+VALUES (%(kind)s, %(target)s, %(now)s, %(details)s);
 
 -- name: list_notices
 -- Return a page of notices, the newest first.

@@ -30,14 +30,11 @@ _log = structlog.get_logger()
 class RetryRules:
     """Bounds of a notification's due time: the longest delay after each attempt, the longest of
     all, and the longest lease.
-
-    `notice_lease_seconds`: how long a notice of the operator's is under way at most.
     """
 
     delays_seconds: Sequence[float]
     delay_seconds_max: float
     lease_seconds_max: float
-    notice_lease_seconds: float
 
 
 def inbox_due_times(pool: Pool, telemetry: Telemetry, waker: Wakes) -> Periodic:
@@ -65,13 +62,12 @@ async def repair_inbox(connection: AsyncConnection[Any]) -> int:
 
 
 async def repair_outbox(connection: AsyncConnection[Any], rules: RetryRules) -> int:
-    """Repair due times of notifications, receivers and operator tables; return their number."""
+    """Repair due times of notifications and receivers; return their number."""
     parameters = {
         "limit": _ROWS_AT_ONCE,
         "delays": list(rules.delays_seconds),
         "delay_max": rules.delay_seconds_max,
         "lease_max": rules.lease_seconds_max,
-        "notice_lease": rules.notice_lease_seconds,
     }
     row = await (await connection.execute(_SQL["repair_outbox"], parameters)).fetchone()
     return sum(row or ())

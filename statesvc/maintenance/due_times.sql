@@ -31,7 +31,7 @@ SELECT (SELECT count(*) FROM repaired), (SELECT count(*) FROM begun_anew);
 -- Make due first attempts that wait for time though nothing of their shipment is before them; retries that wait longer than their delay,
 -- though the attempt before is recorded in the future or no receiver may ask for so much; leases of an age that none has (these after a
 -- minute: who holds one may be sending). A contracted rate is never spent in advance. A receiver that asked not to be called for a while,
--- at a time that has not come yet, asked for something else; what a notifier shows, and what the operator is to have, are of now.
+-- at a time that has not come yet, asked for something else; what a notifier shows is of now.
 WITH tick AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), first AS MATERIALIZED (
@@ -76,18 +76,13 @@ WITH tick AS MATERIALIZED (
 ), shown AS (
     UPDATE statesvc.limiter_state l SET updated_at = t.at, open_until = t.at + (l.open_until - l.updated_at) FROM tick t
     WHERE l.updated_at > t.at + interval '5 seconds' RETURNING l.worker
-), reported AS (
-    UPDATE statesvc.notice n SET send_at = t.at FROM tick t
-    WHERE n.send_at > t.at + make_interval(secs => 5 + CASE WHEN n.sends = 0 THEN 0
-        ELSE greatest(%(notice_lease)s::float8, (%(delays)s::float8[])[least(n.sends::int, cardinality(%(delays)s::float8[]))]) END)
-    RETURNING n.notice_id
 ), repaired AS (
     UPDATE statesvc.outbox o SET available_at = (SELECT t.at FROM tick t) + CASE WHEN o.token IS NULL THEN interval '0' ELSE interval '1 minute' END
     WHERE o.ctid = ANY (ARRAY(
         SELECT f.row_id FROM first f UNION ALL SELECT a.row_id FROM again a UNION ALL SELECT d.row_id FROM leased d))
     RETURNING o.shipment_id
 )
-SELECT (SELECT count(*) FROM repaired), (SELECT count(*) FROM unspent), (SELECT count(*) FROM shown), (SELECT count(*) FROM reported);
+SELECT (SELECT count(*) FROM repaired), (SELECT count(*) FROM unspent), (SELECT count(*) FROM shown);
 
 -- name: future
 -- Return how far the latest time lies in the future that a queue wrote as the present, in seconds. One row of each index a lane.
@@ -100,5 +95,4 @@ SELECT extract(epoch FROM greatest(
         ORDER BY o.available_at DESC LIMIT 1) q),
     (SELECT max(greatest(l.low_water, l.raw_low_water)) FROM statesvc.lane l),
     (SELECT max(h.spent_until) FROM statesvc.throttle h),
-    (SELECT max(n.created_at) FROM statesvc.notice n WHERE n.send_at IS NOT NULL),
     statesvc.clock()) - statesvc.clock())::float8;

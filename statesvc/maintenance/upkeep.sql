@@ -27,10 +27,10 @@ DELETE FROM statesvc.dead_letter WHERE dead_letter_id = ANY (ARRAY(
     LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
 
 -- name: forget_notices
--- Forget a bounded number of notices after 400 days; those that nobody saw, or that are still to be sent, stay.
+-- Forget a bounded number of notices after 400 days; those that nobody saw stay.
 DELETE FROM statesvc.notice WHERE notice_id = ANY (ARRAY(
     SELECT n.notice_id FROM statesvc.notice n
-    WHERE n.created_at < (SELECT statesvc.clock() - interval '400 days') AND n.seen_at IS NOT NULL AND n.send_at IS NULL
+    WHERE n.created_at < (SELECT statesvc.clock() - interval '400 days') AND n.seen_at IS NOT NULL
     ORDER BY n.notice_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
 
 -- name: forget_trials

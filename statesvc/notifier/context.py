@@ -10,7 +10,6 @@ from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.delivery.targets import Targets
 from statesvc.log.history import History
-from statesvc.notifier.operator_webhook import OperatorWebhook
 from statesvc.telemetry.metrics import Telemetry
 
 
@@ -43,7 +42,5 @@ class NotifierContext:
     targets: Targets
     waker: Waker | None = None
     """Wakes the sealer when attempts were recorded; without it they are sealed at its next pass."""
-    operator: OperatorWebhook | None = None
-    """Address to which notices are posted; `GET /v1/notices` lists them in any case."""
     archive: History = field(default_factory=lambda: History(None))
     """Archive in which the history of a notification with a full payload may be."""

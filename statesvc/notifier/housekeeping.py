@@ -24,7 +24,7 @@ from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.maintenance.due_times import RetryRules, repair_outbox, report
 from statesvc.notifier.coalesce import Coalescer, overfull
 from statesvc.notifier.context import NotifierContext
-from statesvc.notifier.operator_webhook import LEASE_SECONDS
+from statesvc.notifier.operator_incidents import TYPES, notify_operators
 from statesvc.notifier.policy import REVIEW_BOUNDS, log_notices, review
 
 _PURGED_AT_ONCE: Final = 5_000
@@ -33,7 +33,6 @@ RETRY_RULES: Final = RetryRules(
     delays_seconds=[seconds * (1 + JITTER_SHARE_MAX) for seconds in DELAYS_SECONDS],
     delay_seconds_max=RETRY_AFTER_SECONDS_MAX * (1 + JITTER_SHARE_MAX),
     lease_seconds_max=600.0,
-    notice_lease_seconds=LEASE_SECONDS,
 )
 """A lease of more than ten minutes is none that a notifier takes: an attempt may last 15 s."""
 
@@ -68,19 +67,18 @@ class NotifierUpkeep(Periodic):
         self._context = context
         self._bound = bound
         self._coalescer = Coalescer()
-        self._operator = context.operator
         self._worker = worker
 
     async def _sweep(self) -> None:
         async with self._context.pool.connection() as connection:
             await self.once(connection)
-        if self._operator is not None:
-            await self._operator.notify(self._context.pool)
 
     async def once(self, connection: AsyncConnection[Any]) -> None:
         """Run a pass."""
-        row = await (await connection.execute(_SQL["find"], REVIEW_BOUNDS)).fetchone()
-        has_deleted, has_dead_notifiers, has_failing = row or (False, False, False)
+        row = await (
+            await connection.execute(_SQL["find"], {**REVIEW_BOUNDS, "types": TYPES})
+        ).fetchone()
+        has_deleted, has_dead_notifiers, has_failing, has_operators = row or (False,) * 4
         if has_deleted:
             await self._purge(connection)
         if has_dead_notifiers:
@@ -95,6 +93,8 @@ class NotifierUpkeep(Periodic):
         # disabling is an entry of the log, and the sealer waits for it
         if any(notice.kind is NoticeKind.DISABLED for notice in notices):
             await notify(connection, LOG)
+        if has_operators and await notify_operators(connection, writer=self._worker):
+            await notify(connection, OUTBOX, LOG)
         for backlog in await overfull(
             connection, count_max=self._bound.count_max, age_seconds=self._bound.age_seconds
         ):

@@ -5,15 +5,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from statesvc.background.busy_priority import BusyPriority
 from statesvc.database.wakeups.channels import OUTBOX
-from statesvc.delivery.addresses import EVERY_NETWORK
-from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.targets import Targets
 from statesvc.files.archive_folder import archive_folder
 from statesvc.log.history import History
 from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.housekeeping import BacklogBound
 from statesvc.notifier.notifier_loop import SETTLE_WITHIN_SECONDS, Notifier, NotifierLimits
-from statesvc.notifier.operator_webhook import OperatorWebhook
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, Runtime, open_runtime
@@ -45,12 +42,6 @@ async def notifier_component(launch: Launch, base: Runtime) -> AsyncIterator[Com
         base.telemetry.observe(
             gauges.BROKER_CONNECTIONS, lambda: [(float(targets.broker_connections), {})]
         )
-        operator = None
-        if settings.operator.url is not None:
-            unbound = await stack.enter_async_context(HttpSender(allowed=EVERY_NETWORK))
-            operator = OperatorWebhook(
-                sender=unbound, url=settings.operator.url, keys=settings.operator.secrets
-            )
         notifier = Notifier(
             NotifierContext(
                 pool=base.pool,
@@ -60,7 +51,6 @@ async def notifier_component(launch: Launch, base: Runtime) -> AsyncIterator[Com
                 targets=targets,
                 archive=History(archive_folder(settings)),
                 waker=base.waker,
-                operator=operator,
             ),
             worker=launch.worker_id,
             priority=BusyPriority(launch.busy_niceness),

@@ -118,6 +118,10 @@ def _minor_release(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
+_OPERATOR_EVENTS: Final = (
+    "notices are sent nowhere until a subscription asks for the types operator.*"
+    " (docs/operations.md)"
+)
 RENAMES: Final = Renames(
     (),
     removed=(
@@ -131,5 +135,7 @@ RENAMES: Final = Renames(
             since="0.2",
             instead="run a second `statesvc api` on the standby (docs/high-availability.md)",
         ),
+        RemovedVariable(old="STATESVC_OPERATOR_URL", since="0.2", instead=_OPERATOR_EVENTS),
+        RemovedVariable(old="STATESVC_OPERATOR_SECRET", since="0.2", instead=_OPERATOR_EVENTS),
     ),
 )

@@ -5,7 +5,6 @@ root. Each field's docstring is its documentation (`statesvc doctor --settings` 
 the unit. Secrets never show in a repr.
 """
 
-import base64
 import os
 import re
 from collections import ChainMap
@@ -26,7 +25,6 @@ from statesvc.settings.carrier_settings import (
     read_webhook_networks,
     read_webhook_secrets,
     refuse_empty_proofs,
-    split,
 )
 from statesvc.settings.http_settings import ApiSettings, HttpSettings, IngressSettings
 from statesvc.settings.section import Networks, Place, Port, PositiveInt, Seconds, Section, config
@@ -263,46 +261,6 @@ class SpoolSettings(Section):
     """Age of its oldest waiting message beyond which pushes get 503, at most a day."""
 
 
-class OperatorSettings(Section):
-    """Notifying the operator of the service."""
-
-    model_config = config("OPERATOR_")
-
-    url: Annotated[str | None, Field(pattern=r"^https?://\S+$", max_length=2000)] = None
-    """URL to which each notice of `GET /v1/notices` is posted, signed like a notification.
-
-    It may lie in any network. Default: none.
-    """
-    secret: SecretStr | None = None
-    """`whsec_` and the base64 of 24 to 64 bytes that sign those; comma-separated during
-    rotation, the first is current.
-    """
-
-    @model_validator(mode="after")
-    def _signed(self) -> Self:
-        if self.url is not None and not self.secrets:
-            raise ValueError(
-                "STATESVC_OPERATOR_URL needs STATESVC_OPERATOR_SECRET: nothing is sent unsigned"
-            )
-        return self
-
-    @property
-    def secrets(self) -> tuple[bytes, ...]:
-        """The keys that sign. Raises ValueError for a bad key."""
-        texts = split(self.secret.get_secret_value()) if self.secret is not None else ()
-        return tuple(_webhook_key(text) for text in texts)
-
-
-def _webhook_key(text: str) -> bytes:
-    try:
-        key = base64.b64decode(text.removeprefix("whsec_"), validate=True)
-    except ValueError:
-        key = b""
-    if not 24 <= len(key) <= 64:
-        raise ValueError("STATESVC_OPERATOR_SECRET must be whsec_ and the base64 of 24 to 64 bytes")
-    return key
-
-
 class ArchiveSettings(Section):
     """Keeping bodies beyond their hot days, and the log beyond its hot months."""
 
@@ -426,7 +384,6 @@ class Settings:
     ingress: IngressSettings
     worker: WorkerSettings
     notifier: NotifierSettings
-    operator: OperatorSettings
     archive: ArchiveSettings
     sealer: SealerSettings
     checkpoint: CheckpointSettings
@@ -528,7 +485,6 @@ def read_settings() -> Settings:
         ingress=IngressSettings(),
         worker=WorkerSettings(),
         notifier=NotifierSettings(),
-        operator=OperatorSettings(),
         archive=ArchiveSettings(),
         sealer=SealerSettings(),
         checkpoint=CheckpointSettings(),

@@ -1,10 +1,10 @@
 """Rights of an owner's keys over its subscriptions, and the end of a key.
 
 A subscription sends only what the live keys of its owner may read: `subscriptions` for any, `read`
-for full payloads, `pii` for personal fields. That is checked when it is made, widened or resumed.
-Revoking a key disables the subscriptions that the remaining keys do not cover in the same
-transaction, so they send nothing from the next claim on. A key that is replaced before it is
-revoked changes nothing. Lock order: ARCHITECTURE.md.
+for full payloads, `pii` for personal fields, `ops` for incidents. That is checked when it is made,
+widened or resumed. Revoking a key disables the subscriptions that the remaining keys do not cover
+in the same transaction, so they send nothing from the next claim on. A key that is replaced before
+it is revoked changes nothing. Lock order: ARCHITECTURE.md.
 """
 
 from collections.abc import Iterable
@@ -15,6 +15,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from events.entry.kinds import rfc3339
+from projections.notification_type import is_of_operator
 from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
@@ -51,14 +52,16 @@ _REASONS: Final = {
     Scope.SUBSCRIPTIONS: "a subscription takes a key with the scope subscriptions",
     Scope.READ: "a full payload takes a key with the scope read",
     Scope.PII: "personal fields in notifications take a key with the scope pii",
+    Scope.OPS: "notifications for operators take a key with the scope ops",
 }
 
 
-def needed(payload: str, *, pii: bool) -> list[Scope]:
+def needed(payload: str, *, pii: bool, types: Iterable[str] | None) -> list[Scope]:
     return [
         Scope.SUBSCRIPTIONS,
         *([Scope.READ] if payload == "full" else []),
         *([Scope.PII] if pii else []),
+        *([Scope.OPS] if any(map(is_of_operator, types or ())) else []),
     ]
 
 

@@ -28,7 +28,8 @@ WITH left_over AS (
     SELECT s.subscription_id, n.needs FROM statesvc.subscription s
     CROSS JOIN left_over g
     CROSS JOIN LATERAL (SELECT ARRAY['subscriptions'] || CASE WHEN s.payload = 'full' THEN ARRAY['read'] END
-        || CASE WHEN s.pii THEN ARRAY['pii'] END AS needs) n
+        || CASE WHEN s.pii THEN ARRAY['pii'] END
+        || CASE WHEN array_to_string(s.types, ' ') LIKE '%%operator.%%' THEN ARRAY['ops'] END AS needs) n
     WHERE s.owner = %(owner)s AND s.deleted_at IS NULL AND s.disabled_at IS NULL
         AND NOT 'admin' = ANY (g.scopes) AND NOT g.scopes @> n.needs
     ORDER BY s.subscription_id FOR NO KEY UPDATE OF s

@@ -168,7 +168,9 @@ async def create(
     """
     subscription_id, secret = chosen or (uuid4(), Secret.fresh(request.key_type))
     async with connection.transaction():
-        await require_of_owner(connection, owner, needed(request.payload, pii=request.pii))
+        await require_of_owner(
+            connection, owner, needed(request.payload, pii=request.pii, types=request.types)
+        )
         inserted = await connection.execute(
             _SQL["insert"],
             {
@@ -365,7 +367,11 @@ async def _may_send(
         await connection.execute(_SQL["lock_payload"], {"subscription_id": subscription_id})
     ).fetchone()
     if row is not None:
-        needs = needed(changes.get("payload", row[0]), pii=changes.get("pii", row[1]))
+        payload, pii, types = (
+            changes.get(name, now)
+            for name, now in zip(("payload", "pii", "types"), row, strict=True)
+        )
+        needs = needed(payload, pii=pii, types=types)
         if scopes is not None:
             require(scopes, needs, who="the key")
         await require_of_owner(connection, owner, needs)

@@ -47,7 +47,7 @@ SELECT owner FROM statesvc.subscription WHERE subscription_id = %(subscription_i
 
 -- name: lock_payload
 -- Lock and return what a subscription sends, which stays so until the transaction ends.
-SELECT payload, pii FROM statesvc.subscription WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL FOR NO KEY UPDATE;
+SELECT payload, pii, types FROM statesvc.subscription WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL FOR NO KEY UPDATE;
 
 -- name: change
 -- Change the named columns of a subscription.

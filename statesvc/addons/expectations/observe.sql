@@ -20,11 +20,7 @@ WHERE EXISTS (SELECT FROM statesvc.sealing_refusal)
     OR EXISTS (SELECT FROM statesvc.inbox q
         WHERE q.carrier_id = l.carrier_id AND q.token IS NULL AND q.available_at >= l.low_water
             AND q.available_at < (SELECT statesvc.clock() - interval '1 minute'))
-    OR EXISTS (SELECT FROM statesvc.ack_count t
-        WHERE t.carrier_id = l.carrier_id AND t.minute > statesvc.clock() - interval '29 hours'
-        HAVING max(t.last_at) < statesvc.clock() - interval '4 hours'
-            AND sum(t.accepted + t.duplicates) FILTER (
-                WHERE t.minute BETWEEN statesvc.clock() - interval '28 hours' AND statesvc.clock() - interval '24 hours') > 50);
+    OR c.carrier_id IN (SELECT n.carrier_id FROM statesvc.silent_carriers() n);
 
 -- name: put_off
 -- Look at the due shipments of these carriers later: spread over an hour, so that they do not all come at once then.

@@ -55,7 +55,7 @@ async def put_subscription(
     several installations has the same id and secret in each (docs/engines.md).
     """
     subscription_id, wanted, caller = call.parameters.subscription_id, call.body, call.caller
-    require_scopes(call, needed(wanted.payload, pii=wanted.pii))
+    require_scopes(call, needed(wanted.payload, pii=wanted.pii, types=wanted.types))
     wish, secret = await requested(wanted, context.allowed), Secret.chosen(wanted.secret)
     keyring = await context.keyring()
     async with context.pool.connection() as connection:

@@ -90,7 +90,12 @@ Statuses = Annotated[
 Types = Annotated[
     list[NotificationType] | None,
     Asked(flag="--type"),
-    Field(min_length=1, max_length=FILTER_MAX, description="Only these; null: all."),
+    Field(
+        min_length=1,
+        max_length=FILTER_MAX,
+        description="Only these; null: all of shipments. `operator.*` take a key with the scope"
+        " `ops`, and no other filter applies to them.",
+    ),
 ]
 
 

@@ -18,7 +18,6 @@ from statesvc.api.subscriptions.models import SubscriptionParameters
 from statesvc.api.subscriptions.ownership import absent, require_visible
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.delivery.attempt_part import Response
-from statesvc.delivery.notification import data_of
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.call import Call
 from statesvc.http.faces import Asked, Command, Form
@@ -345,7 +344,7 @@ def _shown(one: SentNotification) -> NotificationShown:
         "type": told.type,
         "carrier_id": told.carrier_id,
         "tracking_number": told.tracking_number,
-        "sequence": data_of(told)["sequence"],
+        "sequence": told.sequence if told.observed is None else told.observed["version"],
         "outcome": one.outcome,
         "created_at": told.created_at,
         "next_attempt_at": one.available_at,

@@ -95,7 +95,7 @@ async def create_subscription(
 ) -> SubscriptionMade:
     """Create a subscription."""
     asked = call.body
-    require_scopes(call, needed(asked.payload, pii=asked.pii))
+    require_scopes(call, needed(asked.payload, pii=asked.pii, types=asked.types))
     wish = await requested(asked, context.allowed)
     caller = call.caller
     async with context.pool.connection() as connection:

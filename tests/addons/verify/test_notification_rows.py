@@ -10,6 +10,7 @@ import pytest
 
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.notifier.coalesce import Backlog, Coalescer
+from statesvc.notifier.operator_incidents import notify_operators
 from statesvc.notifier.policy import disable
 from statesvc.subscriptions import subscription_store as store
 from tests.world.attack import attack, places, verify
@@ -55,6 +56,22 @@ async def test_what_waits_and_what_was_taken_is_what_the_log_says(database: Any)
         await happenings(log)
         assert places(verify(database)) == []
         assert places(verify(database, processes=2)) == []
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_incidents_that_were_sent_are_what_the_log_says(database: Any) -> None:
+    async with story(database) as log:
+        await subscribe(log, types=["operator.unknown_codes"])
+        await log.connection.execute(
+            "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, raw_code)"
+            " VALUES ('code', 'unknown_code', 'dhl', statesvc.clock(), 'ZZ')"
+        )
+        await notify_operators(log.connection, writer="notifier-1")
+        await deliver(log.connection, log.keyring)
+        await log.connection.execute("DELETE FROM statesvc.dead_letter")
+        assert await notify_operators(log.connection, writer="notifier-1") == 1
+        await log.seal()
+        assert places(verify(database)) == []
 
 
 @pytest.mark.parametrize(

@@ -69,11 +69,10 @@ async def test_what_was_resolved_or_seen_long_ago_is_forgotten_and_nothing_that_
         " FROM (VALUES ('old', 0), ('young', 10), ('open', NULL)) v(c, d)"
     )
     await service.execute(
-        "INSERT INTO statesvc.notice (kind, target, created_at, details, seen_at, send_at) SELECT"
-        " k, 'x', statesvc.clock() + d * interval '1 day', '{}', CASE WHEN seen THEN"
-        " statesvc.clock() END, CASE WHEN waits THEN statesvc.clock() END FROM (VALUES ('old', 0,"
-        " true, false), ('young', 10, true, false), ('unseen', 0, false, false), ('unsent', 0,"
-        " true, true)) v(k, d, seen, waits)"
+        "INSERT INTO statesvc.notice (kind, target, created_at, details, seen_at)"
+        " SELECT k, 'x', statesvc.clock() + d * interval '1 day', '{}',"
+        " CASE WHEN seen THEN statesvc.clock() END"
+        " FROM (VALUES ('old', 0, true), ('young', 10, true), ('unseen', 0, false)) v(k, d, seen)"
     )
     await _days_pass(database, 405)
     await once(service)
@@ -82,7 +81,7 @@ async def test_what_was_resolved_or_seen_long_ago_is_forgotten_and_nothing_that_
     ).fetchall()
     assert left == [("open",), ("young",)]
     left = await (await service.execute("SELECT kind FROM statesvc.notice ORDER BY 1")).fetchall()
-    assert left == [("unseen",), ("unsent",), ("young",)]
+    assert left == [("unseen",), ("young",)]
 
 
 async def _write_batch(connection: Connection) -> None:

@@ -122,21 +122,7 @@ async def test_what_operators_see_and_are_sent_is_of_now(world: Any) -> None:
         + " + interval '30 seconds'"
         " FROM statesvc.subscription RETURNING 1"
     )
-    for kind, sends, due_in in (
-        ("new", 0, "1 hour"),
-        ("again", 2, "1 hour"),
-        ("by the schedule", 2, "30 seconds"),
-        ("under way", 1, "50 seconds"),
-    ):
-        await world.rows(
-            "INSERT INTO statesvc.notice (kind, target, created_at, details, sends, send_at)"
-            f" VALUES ('{kind}', 'x', statesvc.clock(), '{{}}', {sends}, statesvc.clock() +"
-            f" interval '{due_in}') RETURNING 1"
-        )
-    assert await repair_outbox(world.connection, RETRY_RULES) == 3
-    assert await world.rows(
-        "SELECT kind FROM statesvc.notice WHERE send_at <= statesvc.clock() ORDER BY 1"
-    ) == [("again",), ("new",)]
+    assert await repair_outbox(world.connection, RETRY_RULES) == 1
     ((updated, open_for),) = await world.rows(
         "SELECT updated_at <= statesvc.clock(), extract(epoch FROM open_until - updated_at)::int"
         " FROM statesvc.limiter_state"

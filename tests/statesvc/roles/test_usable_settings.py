@@ -43,10 +43,6 @@ BROKEN = [
         },
         "missing.pem cannot be read",
     ),
-    (
-        {"STATESVC_OPERATOR_URL": "https://on-call", "STATESVC_OPERATOR_SECRET": "hush"},
-        "STATESVC_OPERATOR_SECRET must be whsec_",
-    ),
 ]
 
 

@@ -116,6 +116,21 @@ async def test_a_full_payload_takes_the_scope_read_wherever_it_is_widened(api: A
     assert (await api("PATCH", f"/{full['id']}", {"payload": "thin"}))[1]["payload"] == "thin"
 
 
+async def test_incidents_of_the_service_take_the_scope_ops_for_as_long_as_they_are_sent(
+    api: Api,
+) -> None:
+    types = ["operator.sealer_stopped"]
+    status, problem = await api("POST", body={"url": URL, "types": types})
+    assert (status, problem["required_scope"]) == (403, "ops")
+    plain, key = await api.make(), api.key
+    assert (await api("PATCH", f"/{plain['id']}", {"types": types}))[1]["required_scope"] == "ops"
+    operator = api.key = await api.another(Scope.SUBSCRIPTIONS, Scope.OPS)
+    made = await api.make(types=types)
+    await revoke_key(api.connection, key_id=key_id(operator), revoked_by="cli:ops")
+    api.key = key
+    assert (await api("GET", f"/{made['id']}"))[1]["state"] == "disabled"
+
+
 async def test_what_the_remaining_keys_do_not_cover_ends_with_the_key_and_says_so(api: Api) -> None:
     thin, plain = await api.make(), api.key
     reader = api.key = await api.another(Scope.SUBSCRIPTIONS, Scope.READ)
