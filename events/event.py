@@ -11,6 +11,7 @@ tuples: they are the keys of caches, and a tuple is hashed and compared in C.
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
 
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
@@ -31,6 +32,7 @@ __all__ = [
     "Event",
     "EventPlace",
     "Normalized",
+    "Numbered",
     "Personal",
     "PrintedTime",
     "Raw",
@@ -180,6 +182,14 @@ class Personal:
 NOT_PERSONAL = Personal()
 
 
+class Numbered(NamedTuple):
+    """A tracking number as printed and as it is compared, and the shipment that it names."""
+
+    printed: str
+    number: str
+    shipment_id: UUID
+
+
 @value(frozen=True, slots=True, kw_only=True)
 class Event:
     """A carrier event in canonical form: a reading with its identity.
@@ -192,6 +202,8 @@ class Event:
     event_id: str
     tracking_number: str
     discriminator: str
+    numbered: Numbered
+    """Of tracking number and discriminator. Not written to the log, which has the parts."""
     kind: Kind
     occurred_at: datetime
     occurred_at_raw: str

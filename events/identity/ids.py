@@ -7,12 +7,12 @@ function of the clear part in the log and of a keyed digest; no status enters an
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from events.clear_part import TEXT, Digest, Split, is_sentence, split
 from events.errors import Cause, UnreadableMessageError
-from events.event import NOT_PERSONAL, Event, Personal, Raw, Reading
+from events.event import NOT_PERSONAL, Event, Numbered, Personal, Raw, Reading
 from events.identity.recipe import (
     CODE_PARTS,
     DERIVED,
@@ -56,14 +56,6 @@ def shipment_id(carrier_id: str, number: str, discriminator: str) -> UUID:
             _joined("s1", carrier_id, normalize_number(number), discriminator)
         ).digest()[:16]
     )
-
-
-class Numbered(NamedTuple):
-    """A tracking number as printed and as it is compared, and the shipment that it names."""
-
-    printed: str
-    number: str
-    shipment_id: UUID
 
 
 @lru_cache(maxsize=4096)
@@ -118,6 +110,10 @@ def identify(
         wall=time.identity if time.flag == SHIFTED else None,
         text=_text(reading, ((recipe,) if reading.native_id is None else ()) + aliases_of, digest),
     )
+    # what a carrier prints in front of it may be the consignee's postcode, but for an SSCC's two
+    # zeros
+    is_whole = normalize_number(printed_number) in (number, f"00{number}")
+    tracking_number = printed_number.strip() if is_whole else number
     event_id = (
         _derived_id(recipe, stated)
         if reading.native_id is None
@@ -127,12 +123,9 @@ def identify(
         carrier_id=carrier_id,
         event_id=event_id,
         aliases=_aliases(aliases_of, stated, event_id) if aliases_of else (),
-        # what a carrier prints in front of it may be the consignee's postcode, but
-        # for an SSCC's two zeros
-        tracking_number=printed_number.strip()
-        if normalize_number(printed_number) in (number, f"00{number}")
-        else number,
+        tracking_number=tracking_number,
         discriminator=stated.discriminator,
+        numbered=numbered(carrier_id, tracking_number, stated.discriminator),
         kind=reading.kind,
         occurred_at=time.instant,
         occurred_at_raw=time.printed,

@@ -36,7 +36,7 @@ def oldest_first(events: Sequence[Event]) -> list[Event]:
 
 
 def _proposal(event: Event, read: Read, place: int, keyring: Keyring) -> Proposal:
-    _, number, shipment = numbered(event.carrier_id, event.tracking_number, event.discriminator)
+    _, number, shipment = event.numbered
     signer, digest = event.personal.signed_by, keyring.carrier_digest(event.carrier_id)
     return Proposal(
         event=event,

@@ -15,8 +15,8 @@ from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, SealingKey, commitment, unsalted
 from events.entry.kinds import Provenance
 from events.errors import Cause, UnreadableMessageError
-from events.event import Event, Normalized, Rejection, value
-from events.identity.ids import Numbered, identify, numbered
+from events.event import Event, Normalized, Numbered, Rejection, value
+from events.identity.ids import identify, numbered
 from events.normalized import load
 from events.parsing.named_numbers import NUMBERS_MAX, named_numbers, names_only
 from statesvc.queue.claim import Burial, Message
@@ -90,10 +90,7 @@ class Read:
 
     def shipments(self) -> tuple[UUID, ...]:
         """Return all shipments that it names, with or without an event."""
-        said = {
-            numbered(event.carrier_id, event.tracking_number, event.discriminator).shipment_id
-            for event in self.events
-        }
+        said = {event.numbered.shipment_id for event in self.events}
         return tuple(sorted(said | {one.shipment_id for one in self.numbers}))
 
     @property
@@ -205,7 +202,7 @@ def _only_named(
     printed = {event.tracking_number for event in events}
     if len(printed) == 1 and names_only(body, carrier.number_fields, *printed):
         return ()
-    said = {numbered(carrier.carrier_id, each).number for each in printed}
+    said = {event.numbered.number for event in events}
     others = tuple(one for one in _numbers(body, carrier) if one.number not in said)
     return (
         others if len(others) <= (NUMBERS_MAX if events else NUMBERS_WITHOUT_EVENTS_MAX) else None

@@ -15,6 +15,7 @@ from events.carriers.canonical import read_line
 from events.entry.kinds import Provenance, event_document, leaf
 from events.event import Event as CarrierEvent
 from events.event import EventPlace, Personal, Raw
+from events.identity.ids import numbered
 from events.schema.declaration import schema
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.fact import fact_from_canonical
@@ -34,6 +35,7 @@ SCANT: Final = CarrierEvent(
     event_id="d1-261121-abc",
     tracking_number="1Z",
     discriminator="",
+    numbered=numbered("ups", "1Z", ""),
     kind=Kind.UNMAPPED,
     occurred_at=NOON,
     occurred_at_raw="",
@@ -51,6 +53,7 @@ FULL: Final = CarrierEvent(
     event_id="d1-261121-abd",
     tracking_number="1Z",
     discriminator="D",
+    numbered=numbered("ups", "1Z", "D"),
     kind=Kind.CORRECTION,
     occurred_at=NOON,
     occurred_at_raw="20261121 120000",

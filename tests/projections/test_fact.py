@@ -7,6 +7,7 @@ import pytest
 
 from events.entry.kinds import Provenance, event_document, leaf
 from events.event import Event, EventPlace, Raw
+from events.identity.ids import numbered
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.fact import FIRST_KEY, Fact, fact_from_canonical
 from projections.fold import fold
@@ -24,6 +25,7 @@ def event(occurred_at: datetime) -> Event:
         event_id="d1-260301-abc",
         tracking_number="1Z999",
         discriminator="",
+        numbered=numbered("ups", "1Z999", ""),
         kind=Kind.SCAN,
         occurred_at=occurred_at,
         occurred_at_raw="20260301 140500",

@@ -9,6 +9,7 @@ from typing import Any, Final
 from events.entry.canonical_json import canonical_bytes
 from events.entry.kinds import read_raw
 from events.event import Event, EventPlace, Raw
+from events.identity.ids import numbered
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.correction import OWN_PREFIX
 
@@ -134,12 +135,15 @@ def event_of(document: Document) -> Event:
     """Return a logged event without its personal part. Raises ValueError unless it `is_known`."""
     raw = document["raw"]
     reason = document.get("reason")
+    carrier_id, printed = document["carrier_id"], document["tracking_number"]
+    discriminator = document.get("discriminator") or ""
     status = document.get("status")
     return Event(
-        carrier_id=document["carrier_id"],
+        carrier_id=carrier_id,
         event_id=document["event_id"],
-        tracking_number=document["tracking_number"],
-        discriminator=document.get("discriminator") or "",
+        tracking_number=printed,
+        discriminator=discriminator,
+        numbered=numbered(carrier_id, printed, discriminator),
         kind=Kind(document["kind"]),
         occurred_at=datetime.fromisoformat(document["occurred_at"]),
         occurred_at_raw=raw.get("time") or "",

@@ -22,6 +22,7 @@ from events.entry.kinds import (
     try_document,
 )
 from events.event import Event, EventPlace, Personal, Raw
+from events.identity.ids import numbered
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 AT = datetime(2026, 3, 1, 14, 5, tzinfo=timezone(timedelta(hours=-5)))
@@ -40,6 +41,7 @@ FULL = Event(
     event_id="d1-260301-abc",
     tracking_number="1Z 999",
     discriminator="2",
+    numbered=numbered("ups", "1Z 999", "2"),
     kind=Kind.SCAN,
     occurred_at=AT,
     occurred_at_raw="20260301 140500",
@@ -65,6 +67,7 @@ BARE = Event(
     event_id="d1-000000-abc",
     tracking_number="1Z999",
     discriminator="",
+    numbered=numbered("ups", "1Z999", ""),
     kind=Kind.UNMAPPED,
     occurred_at=RECORDED,
     occurred_at_raw="",

@@ -17,6 +17,7 @@ from events.entry.proposal import (
     keys_of,
 )
 from events.event import NOWHERE, Event, Personal, Raw
+from events.identity.ids import numbered
 from events.vocabulary import Kind, Status, TimePrecision, TzSource, Verdict
 
 MOMENT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -49,6 +50,7 @@ def proposal(
         aliases=aliases,
         tracking_number="1Z",
         discriminator="",
+        numbered=numbered("ups", "1Z", ""),
         kind=Kind.SCAN,
         occurred_at=MOMENT,
         occurred_at_raw="20260301 120000",
