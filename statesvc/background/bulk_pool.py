@@ -56,6 +56,7 @@ class BulkPool:
         _error: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
+        # before the shutdown, which would wait for the work in progress
         if failed is not None:
             self.abandon()
         self._executor.shutdown(cancel_futures=True)
@@ -97,4 +98,5 @@ def _work(work: Callable[..., T], *arguments: Any) -> T:  # noqa: ANN401 - those
 def _end_with(end: Connection) -> None:
     with suppress(EOFError, OSError):
         end.recv_bytes()
+    # not sys.exit: this is a thread, and the computation would go on
     os._exit(1)

@@ -33,6 +33,7 @@ class BusyPriority:
         self._busy_at = float("-inf")
         self._is_back = False
         self._is_free = may_return()
+        # once and for good: raised niceness cannot be taken back without the right to it
         if niceness and not self._is_free:
             _set_process(min(niceness, UNPRIVILEGED_NICENESS))
 
@@ -46,6 +47,7 @@ class BusyPriority:
             return
         now = self._clock()
         self._items += items
+        # either: a backlog of costly messages may be few a second
         if has_backlog or self._items > BUSY_PER_SECOND:
             self._busy_at = now
         if now - self._counted_from >= 1.0:

@@ -32,8 +32,10 @@ def forked_result(compute: Callable[[], bytes]) -> bytes:
                 sys.excepthook(*sys.exc_info())
         finally:
             os._exit(exit_code)
+    # our copy of the writing end: while it is open, reading never meets the end
     os.close(theirs)
     with os.fdopen(result, "rb") as pipe:
+        # before the wait: a copy whose result does not fit the pipe would never end
         found = pipe.read()
     _, status = os.waitpid(pid, 0)
     if status != 0:

@@ -20,12 +20,15 @@ def fork_alone() -> int:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_A_LOOP)
     try:
         with warnings.catch_warnings():
+            # from 3.12 on: a fork with threads may deadlock on a lock that one of them held; the
+            # copy uses none
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
             # what is open belongs to objects of the loop: no collection may close it under a
             # number that is used again
             gc.freeze()
+            # the loop's pipe is shared with the copy: its signals would wake the parent
             signal.set_wakeup_fd(-1)
             for number in _OF_A_LOOP:
                 signal.signal(number, signal.SIG_DFL)

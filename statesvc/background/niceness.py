@@ -18,6 +18,7 @@ def own_session(*, niceness: int) -> None:
     Blocks, for at most two seconds. Raises PermissionError where it leads a session or
     process group already.
     """
+    # before nice: the niceness of a session belongs to its leader
     os.setsid()
     os.nice(niceness)
     if niceness:
@@ -40,6 +41,7 @@ def lower_priority(*, niceness: int) -> None:
 
     It stays in the session of its terminal.
     """
+    # never less than before, which only root may do
     os.setpriority(os.PRIO_PROCESS, 0, max(niceness, os.getpriority(os.PRIO_PROCESS, 0)))
 
 

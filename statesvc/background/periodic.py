@@ -63,6 +63,7 @@ class Periodic:
             except Exception as error:  # noqa: BLE001
                 pause = self._retry(error)
             else:
+                # only a success ends the row: the pause doubles until then
                 self._failures = 0
                 pause = self._every_seconds if answer is None else answer
 
@@ -96,6 +97,7 @@ class Periodic:
             self._retry_seconds * 2 ** min(self._failures - 1, 16), self._retry_seconds_max
         )
         now = time.monotonic()
+        # a database that is away fails every job of every process
         if now >= self._logged_at + _LOGGED_EVERY_SECONDS:
             self._logged_at = now
             log.warning(
@@ -108,6 +110,7 @@ class Periodic:
         return delay
 
     def _ended(self, task: asyncio.Task[None]) -> None:
+        # nobody awaits this task, so its exception would be seen at its collection, if ever
         if not self.stopping.is_set():
             log.error(
                 "task_died", task=self.name, exc_info=None if task.cancelled() else task.exception()

@@ -94,6 +94,7 @@ class ProcessPool:
             self._free.release()
 
     async def _call(self, task: str, argument: object) -> object:
+        # after the semaphore: at most as many processes as calls under way
         child = self._idle_child() or await _ChildTask.start(self._command)
         self._busy.add(child)
         try:
@@ -116,6 +117,7 @@ class ProcessPool:
     def _idle_child(self) -> "_ChildTask | None":
         """Return the process that worked last; one that died meanwhile fails no call."""
         while self._idle:
+            # the last one: the others grow old and are retired
             _, child = self._idle.pop()
             if not child.is_gone:
                 return child
@@ -211,6 +213,7 @@ class _ChildTask:
         try:
             self._requests.write(_SIZE.pack(len(frame)) + frame)
             await self._requests.drain()
+            # the length first: a pickle does not tell where it ends on a pipe
             (size,) = _SIZE.unpack(await self._answers.readexactly(_SIZE.size))
             # our own child
             answer: tuple[bool, Any] = pickle.loads(await self._answers.readexactly(size))  # noqa: S301
@@ -245,6 +248,7 @@ def serve_tasks(tasks: Mapping[str, Task]) -> Callable[[], Awaitable[None]]:
         loop = asyncio.get_running_loop()
         calls: asyncio.Queue[bytes] = asyncio.Queue()
         _write(answers, _GREETING)
+        # a thread: a computation blocks the loop, and must still end with its parent
         threading.Thread(target=_listen, args=(loop, calls), daemon=True, name="parent").start()
         while True:
             task, argument = pickle.loads(await calls.get())  # noqa: S301 - from our own parent
@@ -279,4 +283,5 @@ async def _answer(task: Task, argument: object) -> bytes:
 def _write(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
+        # a pipe takes as much as it has room for
         view = view[os.write(descriptor, view) :]

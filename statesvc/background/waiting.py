@@ -14,6 +14,7 @@ async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
+    # not whether the wait succeeded: an event set at the very end of the time counts
     return event.is_set()
 
 
@@ -26,4 +27,5 @@ async def cancel_fully(task: asyncio.Task[Any]) -> None:
     """
     while not task.done():
         task.cancel()
+        # `wait` never raises the task's error, and leaves it to whoever awaits the task
         await asyncio.wait([task], timeout=_AGAIN_SECONDS)

@@ -75,6 +75,7 @@ class Verifier:
     ) -> None:
         self._now = now
         self.age = SignatureAge(age_seconds_max, now=now)
+        # an empty secret would make the signature of an empty key valid
         live = tuple(secret for secret in secrets if secret)
         # anyone may know a public key: none is ever taken for a secret
         publishes_key = any(isinstance(scheme, RsaSha256) for scheme in schemes)
@@ -113,6 +114,7 @@ class Verifier:
                 self._without_body.append(_head_check(scheme, secrets, self._now))
             case Sha256InBody():
                 self._with_body.append(_sha256_in_body_check(scheme, secrets))
+                # larger bodies need not be read: they are not looked into
                 self._signed_inside_max = scheme.body_bytes_max + 1
             case RsaSha256():
                 self._with_body.append(_rsa_sha256_check(scheme, self._public_keys, self.age))
@@ -174,6 +176,7 @@ def _hmac_check(scheme: Hmac, secrets: tuple[str, ...]) -> BodyCheck:
 
     def check(headers: Strings, body: bytes) -> bool:
         presented = headers.get(scheme.header, "").strip()
+        # compared as it is: the prefix names the algorithm and is no secret
         if not presented.startswith(scheme.prefix):
             return False
         try:
@@ -271,6 +274,7 @@ def _timestamped_hmac_check(
             return False
         signed = _bytes(stamp) + b"." + body
         fits = _equals_any(digest, [hmac.digest(key, signed, "sha256") for key in keys])
+        # the age last: a stranger must not learn from the answer how our clock stands
         return stamp != "" and fits and age.is_accepted(stamp)
 
     return check
@@ -344,6 +348,7 @@ def _equals_any(presented: bytes, expected: Sequence[bytes]) -> bool:
 
 
 def _bytes(text: str) -> bytes:
+    # as aiohttp decoded it: bytes that are no UTF-8 come back as they were sent
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -368,7 +373,9 @@ def _members(text: str) -> dict[str, str] | None:
             at = _skip(text, _expect(text, at, ","))
         name, at = _DECODER.raw_decode(text, at)
         at = _skip(text, _expect(text, _skip(text, at), ":"))
+        # decoded to find its end; what is signed are the bytes
         _, end = _DECODER.raw_decode(text, at)
+        # a name twice: the reader of the message might take the other one than we verified
         if not isinstance(name, str) or name in found or len(found) == _MEMBERS_MAX:
             return None
         found[name] = text[at:end]
@@ -406,12 +413,14 @@ def issue(client_id: str, client_secret: str, *, secrets: Sequence[str], now: fl
     if not matching:
         return None
     end = str(int(now) + TOKEN_SECONDS)
+    # the expiry is inside what is signed: it cannot be put off
     return f"{end}.{_digest(matching[0], end)}"
 
 
 def is_live(token: str, *, secrets: Sequence[str], now: float) -> bool:
     """Return whether a live secret issued this token and it has not expired."""
     end, _, digest = token.partition(".")
+    # isdigit alone takes digits of any script, which int would then read
     if not (token.isascii() and end.isdigit() and len(end) <= len("9999999999")):
         return False
     fits = [

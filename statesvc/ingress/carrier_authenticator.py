@@ -93,6 +93,7 @@ class RetainedHeaders:
         self._names = tuple(
             name
             for name in dict.fromkeys([*_RETAINED, *signatures])
+            # after all additions: no scheme may bring a credential into the stored headers
             if name not in _NEVER | secrets
         )
 
@@ -177,7 +178,9 @@ class CarrierAuthenticator:
         if self.unsigned or (self.networks and not self.secrets and self.key_set is None):
             return True
         return self.verifier.without_body(
-            request.headers, request.query if self.verifier.reads_query else {}
+            # the query is parsed only where a token may be in it
+            request.headers,
+            request.query if self.verifier.reads_query else {},
         )
 
     def may_be_proven_by_body(self, request: web.Request) -> bool:

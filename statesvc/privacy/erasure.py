@@ -102,16 +102,19 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
         )
         streams = dict(await cursor.fetchall())
         bare = discriminator or ""
+        # also if it does not exist yet: a stream without a key keeps a later push from making one
         streams.setdefault(shipment_id(erasure.carrier_id, erasure.number, bare), bare)
         held = await (
             await connection.execute(_SQL["under_legal_hold"], {"shipment_ids": list(streams)})
         ).fetchone()
+        # before any key is destroyed: an erasure under a hold changes nothing
         if held == (True,) and not erasure.override_hold:
             raise UnderLegalHoldError
         complete_at = await (
             await connection.execute(_SQL["backups_expire"], {"days": erasure.backup_days})
         ).fetchone()
         assert complete_at is not None  # noqa: S101 - one row, always
+        # for those that were erased before, too: a publication that failed is made up for
         tombstones = [
             _tombstone(erasure, each, of_stream) for each, of_stream in sorted(streams.items())
         ]
@@ -126,6 +129,7 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
             }
             done = await connection.execute(_SQL["destroy_key"], stream)
             (erased.shipments if done.rowcount else erased.already).append(each)
+        # pending trials hold readings in clear
         await erase_trials(connection, streams)
         awaited = await forget_awaited(
             connection,
@@ -144,6 +148,7 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
             "hold_overridden": held == (True,),
             "backup_days": erasure.backup_days,
         }
+        # last: it takes the batch's time and id, after all locks
         await record_actions(
             connection,
             [
@@ -218,6 +223,7 @@ async def erase_dead_letters(
     naming = []
     for dead_letter_id, message_id, _, sealed_key in found:
         body = bodies.get(message_id)
+        # its day was archived and then removed: there is nothing left to open
         if body is None:
             continue
         try:
@@ -244,7 +250,9 @@ def names(body: bytes, number: str) -> bool:
 
     In any of the encodings that carriers send and any spelling of the number.
     """
+    # the body could not be parsed, so its encoding is not known either
     texts = (body.decode(encoding, "ignore") for encoding in _ENCODINGS)
+    # a short number occurs in most bodies by chance: then only where it stands alone
     if len(number) < _DISTINCT_CHARACTERS_MIN:
         return any(stands_alone(number, text) for text in texts)
     return any(number in normalize_number(text) for text in texts)

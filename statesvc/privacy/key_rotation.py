@@ -82,10 +82,14 @@ async def rotate(
 
 async def _service_keys(connection: Connection, master: MasterKeys, rotated: RotatedKeys) -> None:
     for name, old in await (await connection.execute(_SQL["service_keys"])).fetchall():
+        # by the key's id in the value: nothing is opened to find out
         if not master.current.sealed(old):
             new = master.wrap(master.unwrap(old, service_context(name)), service_context(name))
             done = await connection.execute(
-                _SQL["rewrap_service_key"], {"name": name, "old": old, "new": new}
+                # only where it is still the value that was read: a rotation that runs beside this
+                # one may be further
+                _SQL["rewrap_service_key"],
+                {"name": name, "old": old, "new": new},
             )
             rotated.service_keys += done.rowcount
 
@@ -147,6 +151,7 @@ async def _streams(
         ]
         if rows:
             rotated.shipments += await rewrap(connection, rows)
+        # by id, not by offset: streams are added while this runs
         after, seen = found[-1][0], seen + len(found)
         progress(seen, max(total, seen))
 

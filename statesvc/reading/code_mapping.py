@@ -81,6 +81,7 @@ class Mappings:
             status,
             reason,
         ) in rows:
+            # two batches of this process may ask at the same time
             if revision <= self.revision:
                 continue
             self.revision = revision
@@ -128,6 +129,7 @@ class Mappings:
         if rows is None:
             return event
         described = event.personal.description
+        # a digest only where a row asks for a text: it is an HMAC an event
         digested = described is not None and any(text is not None for _, text in rows)
         text = (
             text_digest(described, keyring.carrier_digest(event.carrier_id))
@@ -142,7 +144,10 @@ class Mappings:
             kind=meaning.kind,
             status=meaning.status,
             reason=meaning.reason,
+            # an operator's word is no guess by category
             by_category=False,
+            # what was a correction by the normalizer may be a scan by the row: it corrects no event
+            # then
             corrects=None,
         )
 

@@ -51,6 +51,7 @@ def taken_over(message: Message, body_key: SealingKey) -> Handover:
             Cause.NORMALIZER_FAILED, "the message is marked as handed over, but nothing was"
         )
     try:
+        # sealed under the body's key: only a worker that leased the message can have made it
         document = body_key.open(message.normalized, body_context(message.message_id))
     except SealError as error:
         raise UnreadableMessageError(
@@ -119,6 +120,7 @@ def read_message(
             detail="no carrier of this id is registered any more",
         )
     context = body_context(message.message_id)
+    # before anything can fail: a dead letter must name who read it
     reader = message.normalized_by or f"{carrier.carrier_id}@{version or carrier.stable}"
     try:
         body_key = keyring.inbox.unwrap(message.sealed_key, context)
@@ -129,6 +131,7 @@ def read_message(
             cause=Cause.UNREADABLE,
             detail=f"the stored body does not open: {error}",
         )
+    # the seal alone does not prove it: whoever has the inbox key could have sealed another body
     if commitment(salted_body) != message.commitment:
         return Burial(
             message_id=message.message_id,
@@ -140,7 +143,9 @@ def read_message(
             message, carrier, version or carrier.stable, body_key, salted_body
         )
         events, rejections = _identify(normalized, carrier.carrier_id, keyring)
+        # before the mappings, which change meanings and never numbers
         numbers = _only_named(unsalted(salted_body), carrier, events)
+        # by identity: the version of the log names a revision only where that changed the reading
         if mappings is not None and (mapped := mappings.read(events, keyring)) is not events:
             events, read_by = mapped, mappings.version(read_by)
     except UnreadableMessageError as error:
@@ -200,11 +205,13 @@ def _only_named(
 ) -> tuple[Numbered, ...] | None:
     """Return the numbers that a message names and has no event of; None: too many."""
     printed = {event.tracking_number for event in events}
+    # the usual push names a single number: a quick check spares the search for others
     if len(printed) == 1 and names_only(body, carrier.number_fields, *printed):
         return ()
     said = {event.numbered.number for event in events}
     others = tuple(one for one in _numbers(body, carrier) if one.number not in said)
     return (
+        # a stranger's body may name thousands: each would be a row, a key and a lock
         others if len(others) <= (NUMBERS_MAX if events else NUMBERS_WITHOUT_EVENTS_MAX) else None
     )
 
@@ -216,6 +223,7 @@ def _numbers(body: bytes, carrier: Carrier) -> list[Numbered]:
         for printed in named_numbers(body, carrier.number_fields)
     )
     by_number = {one.number: one for one in found if one.number}
+    # sorted: the body's key is wrapped under the keys of all of them
     return [by_number[number] for number in sorted(by_number)]
 
 

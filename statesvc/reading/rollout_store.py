@@ -252,15 +252,18 @@ async def set_rollout(
         in_effect = await (
             await connection.execute(_SQL["lock_rollout"], {"carrier_id": carrier_id})
         ).fetchone()
+        # evidence is about a pair of readers: another candidate must not inherit its counts
         if in_effect is None or in_effect[:2] != (rollout.stable, rollout.candidate):
             await connection.execute(_EVIDENCE["forget_counts"], {"carrier_id": carrier_id})
             await connection.execute(_EVIDENCE["forget_pending"], {"carrier_id": carrier_id})
+        # only where the share grows: lowering it must always be possible
         elif rollout.candidate is not None and rollout.percent > in_effect[2] and not force:
             differing = (await totals_of(connection, carrier_id, rollout.candidate)).fields.get(
                 EVENT, 0
             )
             if differing:
                 raise DifferingEventsError(carrier_id, rollout.candidate, differing)
+        # messages that were another reader's may lie below the marks
         await connection.execute(_SQL["reset_marks"], {"carrier_id": carrier_id})
         await connection.execute(
             _SQL["set_rollout"],

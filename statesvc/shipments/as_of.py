@@ -66,6 +66,7 @@ async def horizon_at(connection: AsyncConnection[Any], instant: datetime) -> Hor
     newest = await latest_head(connection)
     if newest is None:
         return Horizon(0, instant, clamped=False)
+    # clamped, and said so: later entries may still get a time of sealing before `instant`
     if instant > newest.created_at:
         return Horizon(newest.tree_size, newest.created_at, clamped=True)
     row = await (await connection.execute(_SQL["size_at"], {"instant": instant})).fetchone()
@@ -90,7 +91,11 @@ async def find_shipment_at(
         return None
     span = {"since": since, "until": until, "month_end": month_end(last), "size": horizon.size}
     cursor = await connection.execute(
-        _SQL["sealed_events_of_number"], asked | span, binary=True, prepare=False
+        # a prepared plan would be for all months
+        _SQL["sealed_events_of_number"],
+        asked | span,
+        binary=True,
+        prepare=False,
     )
     known = [
         _shipment(each, list(rows))
@@ -105,6 +110,7 @@ async def find_shipment_at(
             one.shipment_id,
         )
     )
+    # a stable sort: what was asked for comes first, the rest stays latest first
     known.sort(key=lambda one: (one.shipment_id != shipment_id, one.discriminator != discriminator))
     if discriminator is not None and known[0].discriminator != discriminator:
         return OtherDiscriminators(len(known))

@@ -53,6 +53,7 @@ async def await_number(
             and (present := AwaitedHours(*row)).hours == hours
             and present.observed_at is None
         ):
+            # no second entry: a shop that sends the same order again must not fill the log
             return present
         row = await _row(connection, "put_awaited", {**number._asdict(), "hours": hours})
         assert row is not None  # noqa: S101 - RETURNING of one row

@@ -199,6 +199,7 @@ async def signed_by(
 def month_end(instant: datetime) -> datetime:
     """Return when the next month begins, in UTC, as partitions of the log do."""
     month = instant.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    # no month has more days, so this is always within the next
     return (month + timedelta(days=31)).replace(day=1)
 
 

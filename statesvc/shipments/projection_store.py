@@ -92,6 +92,7 @@ async def save_shipments(
     """
     rows = [
         _row(shipment_id, shipments[shipment_id], heads[shipment_id].first_recorded_at, rules)
+        # rows of a table are locked by key; as ints, which PostgreSQL orders alike
         for shipment_id in sorted(shipments, key=_BY_INT)
     ]
     await connection.execute(_SQL["save_shipments"], encoded(rows, SHIPMENT_COLUMNS))

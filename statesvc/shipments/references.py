@@ -211,6 +211,7 @@ async def attach_references(
             "digests": byteas(sorted(_found_by(keyring, value) for value in references.values)),
         }
         changed = await (await connection.execute(_SQL["attach"], attached, binary=True)).fetchone()
+        # the row of an erased number stays, without values, and takes none
         if changed is None:
             raise NumberErasedError
         digest = keyring.carrier_digest(number.carrier_id)(

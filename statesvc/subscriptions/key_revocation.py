@@ -79,6 +79,7 @@ async def require_of_owner(
     """
     if owner == BOOTSTRAP:
         return
+    # a shared lock: the keys that this decision rests on stay until it is committed
     rows = await (await connection.execute(_SQL["share_grants"], {"owner": owner})).fetchall()
     held = granted(frozenset(scope for (scopes,) in rows for scope in Scope if scope in scopes))
     require(held, needs, who="every live key of the subscription's owner")
@@ -91,6 +92,8 @@ async def revoke_key(
     where it is unknown or ended already.
     """
     async with connection.transaction():
+        # all keys of the owner, before the subscriptions: two revocations must not each count on
+        # the other's key
         await connection.execute(_SQL["lock_keys"], {"key_id": key_id})
         row = await (await connection.execute(_SQL["revoke"], {"key_id": key_id})).fetchone()
         if row is None:
@@ -104,6 +107,8 @@ async def revoke_key(
                 details={"name": name, "owner": owner, **({"why": why} if why else {})},
             )
         ]
+        # in the transaction that ends the key: no claim sees the key gone and the subscription
+        # alive
         cursor = await connection.execute(
             _SQL["disable_uncovered"], {"owner": owner, "now": now, "why": WHY}
         )
@@ -119,6 +124,7 @@ async def revoke_expired(connection: AsyncConnection[Any]) -> list[str]:
     return [
         key_id
         for key_id in expired
+        # one transaction each: two processes may do this at once, and one of them finds it done
         if await revoke_key(connection, key_id=key_id, revoked_by=EXPIRY) is not None
     ]
 

@@ -107,12 +107,14 @@ async def replay(
     after: ReplayPosition = START,
 ) -> RangeProgress:
     """Replay from `after` on, within the bounds of a call. Raises UnreadableArchiveError."""
+    # before the pages, from the position on: a call that goes on need not read old months again
     await archive.restore_period(connection, max(request.since, after.at), request.until)
     progress, deadline = RangeProgress(after=after), time.monotonic() + CALL_SECONDS
     while (
         progress.after is not None and progress.matched < CALL_ROWS and time.monotonic() < deadline
     ):
         await _page(connection, request, progress, progress.after)
+    # only at the end of the range: a subscription that missed something shows it until all is sent
     if progress.after is None and not request.dry_run:
         until = None if request.open_end else request.until
         await connection.execute(
@@ -147,6 +149,7 @@ async def _page(
         "until": request.until,
         **after._asdict(),
     }
+    # the window ends at a row, not at a time: many transitions may share a microsecond
     row = await (
         await connection.execute(_SQL["window_end"], {**bounds, "window": WINDOW_ROWS}, binary=True)
     ).fetchone()
@@ -162,6 +165,7 @@ async def _page(
     found = [_Found(*row) for row in await cursor.fetchall()]
     missed = [one for one in found if not one.written]
     left_out = await _said_before(connection, request.subscription_id, missed)
+    # only of those that were never written: what was written once was meant to be sent
     left_out |= await _silent(connection, missed)
     matched = [one for one in found if one not in left_out]
     wanted = [
@@ -179,6 +183,7 @@ async def _page(
         put, never_written = await _put(connection, request, wanted)
         progress.put += put
         progress.never_written += never_written
+    # a full page may have more within its window; otherwise the whole window is done
     progress.after = found[-1].position if len(found) == PAGE_ROWS else end
 
 
@@ -281,6 +286,7 @@ async def put_again(
     wanted: Sequence[tuple[UUID, int, datetime, bool]],
 ) -> Sequence[Any]:
     """Put these notifications back into the outbox; return the rows for `record_again`."""
+    # in the transaction: a subscription deleted meanwhile gets nothing put into its outbox
     current = await read_status(connection, again.subscription_id)
     if current is None:
         return []
@@ -300,6 +306,7 @@ async def record_again(
     leaf_hashes = await append_fanouts(
         connection, fanouts_again(rows, recorded_at=now.recorded_at), now=now
     )
+    # after the fan-outs: ordinals of a batch go on across kinds
     leaf_hashes += await append_actions(connection, [action], now=now, before=len(leaf_hashes))
     await write_batch(
         connection,

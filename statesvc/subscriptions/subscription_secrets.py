@@ -55,6 +55,7 @@ class Secret:
             key = base64.b64decode(text.removeprefix(prefix), validate=True)
         except ValueError:
             key = b""
+        # after decoding: base64 of the wrong length is refused like any other text
         if not text.startswith(prefix) or (
             len(key) != SECRET_BYTES if kind == "ed25519" else len(key) not in CHOSEN_BYTES
         ):
@@ -106,6 +107,7 @@ def rotated(
     former = [
         replace(secret, retires_at=now + grace) for secret in held if secret.retires_at is None
     ]
+    # current first: receivers that check only the first signature get the new key's
     return (new, *former) if grace > timedelta(0) else (new,)
 
 
@@ -125,6 +127,7 @@ def open_secrets(
 
 
 def _context(subscription_id: UUID) -> bytes:
+    # bound to its subscription: a sealed secret that is copied into another row does not open there
     return b"subscription\x1f" + subscription_id.bytes
 
 
@@ -141,6 +144,7 @@ def _document(secret: Secret) -> bytes:
 def _secret(document: bytes) -> Secret:
     fields = orjson.loads(document)
     retires_at = fields["retires_at"]
+    # sealed before there were pairs: without a kind it is a shared secret
     kind: KeyType = fields.get("kind", "hmac")
     return Secret(
         key=base64.b64decode(fields["key"]),
@@ -207,6 +211,7 @@ def open_destination(
 
 
 def _login_context(subscription_id: UUID) -> bytes:
+    # another context than the secrets': neither opens in the other's place
     return b"subscription-login\x1f" + subscription_id.bytes
 
 

@@ -52,12 +52,15 @@ async def checked_url(text: str, allowed: Sequence[Network]) -> tuple[str, Login
             raise UrlRefusedError(str(error)) from None
     host = url.host
     assert host is not None  # noqa: S101 - `_parsed` refuses a URL without a host
+    # a number in any spelling that the parser takes: names are judged when the socket is made
     literal = _literal(host)
     if literal is not None and not may_connect(literal, allowed):
         raise UrlRefusedError(
             "this address lies in a network that subscribers may not be in: name its network in"
             " STATESVC_SUBSCRIBER_ALLOW"
         )
+    # an encrypted URL is not resolved: the connect is checked anyway, and a name may be of another
+    # network
     if not encrypted and not await _lies_within(literal or host, port, allowed):
         own = (
             " (127.0.0.0/8 is the service's own machine)"
@@ -87,6 +90,7 @@ def _parsed(text: str) -> URL:
             raise UrlRefusedError(f"is not served: {missing}")
         others = f", or with {', '.join(f'{scheme}://' for scheme in kinds)}" if kinds else ""
         raise UrlRefusedError(f"must begin with https:// and name a host{others}")
+    # a fragment is never sent, and may hold what its owner takes for private
     return url.with_fragment(None)
 
 
@@ -115,6 +119,7 @@ async def _lies_within(host: str, port: int, allowed: Sequence[Network]) -> bool
             " it? (A URL that is encrypted is not asked.)"
         ) from None
     addresses = {ip_address(str(where[0]).partition("%")[0]) for *_, where in found}
+    # all of them: the sender may connect to any
     return bool(addresses) and all(
         any(address in network for network in allowed) for address in addresses
     )

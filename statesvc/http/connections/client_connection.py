@@ -121,6 +121,7 @@ class ClientConnection(web.RequestHandler):
         self._reads_head = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # before aiohttp sees the connection: one too many must cost no parser and no task
         self._share = self._gate.enter(transport.get_extra_info("peername"))
         if self._share is None:
             self._is_refused = True
@@ -129,11 +130,14 @@ class ClientConnection(web.RequestHandler):
             refused.close()
             return
         super().connection_made(transport)
+        # an adopted connection has a head under way, of which the other process has read the
+        # beginning
         if self._early is None:
             self._await_head()
 
     def begin(self, head: bytes) -> None:
         """Continue an adopted connection. `head`: bytes that the other process has read."""
+        # cleared first: `data_received` holds bytes back for as long as it is set
         early, self._early = self._early or b"", None
         if self.transport is not None and (head or early):
             self.data_received(head + early)
@@ -141,6 +145,7 @@ class ClientConnection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._stop_awaiting_head()
         if self._share is not None:
+            # None: it was refused, and took no share
             self._gate.leave(self._share)
             self._share = None
         super().connection_lost(exc)
@@ -150,6 +155,7 @@ class ClientConnection(web.RequestHandler):
         self._pause_transport_reading()
 
     def take_body(self) -> None:
+        # aiohttp pauses for reasons of its own, which must have passed, too
         if not self._reading_paused and not self._buffer_paused:
             self._resume_transport_reading()
 
@@ -179,6 +185,8 @@ class ClientConnection(web.RequestHandler):
         if self._sharing is not None and not self._reads_head:
             self._head += data
             theirs = self._sharing.is_theirs(self._head)
+            # too little to tell whose request it is: nothing is fed to aiohttp, which could not
+            # give it back
             if theirs is None:
                 return
             data, self._head = self._head, b""
@@ -190,6 +198,7 @@ class ClientConnection(web.RequestHandler):
     def _feed(self, data: bytes) -> None:
         count = self._request_count
         super().data_received(data)
+        # only here is the head known to be complete: its timer ends, and the body's end is watched
         if self._request_count > count and self._messages:
             self._body = self._messages[-1][1]
             self._reads_head = False
@@ -247,6 +256,7 @@ class ClientConnection(web.RequestHandler):
         if status != HTTPStatus.BAD_REQUEST:
             return super().handle_error(request, status, exc, message)
         self._gate.refused("malformed_request")
+        # a second status line inside a body would be read as a part of it
         if request.writer.output_size > 0:
             raise ConnectionResetError("an answer was begun")
         answer = Problem(
@@ -271,6 +281,7 @@ class ClientConnection(web.RequestHandler):
                 if not self._sharing.returns_idle:
                     self._is_shared = True
                 if self._held or (self._is_shared and self._sharing.returns_idle):
+                    # after this call returns: aiohttp has yet to note that the answer is out
                     self._loop.call_soon(self._continue, self._sharing)
 
     def _continue(self, sharing: Sharing) -> None:
@@ -285,5 +296,6 @@ class ClientConnection(web.RequestHandler):
             data, self._held = self._held, b""
             self._resume_transport_reading()
             self.data_received(data)
+        # between requests only: half a head cannot be taken back from aiohttp
         elif self._is_shared and sharing.returns_idle and not self._reads_head and not self._head:
             self._give(sharing, b"")

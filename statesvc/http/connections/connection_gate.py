@@ -67,6 +67,7 @@ class ConnectionGate:
         if self.connections >= self._connections_max:
             self.refused("connections")
             return None
+        # counted before it is taken in: at the bound not even one more for a moment
         if share and self._by_address[share] >= self._per_address_max:
             self.refused("connections_of_address")
             return None
@@ -79,6 +80,7 @@ class ConnectionGate:
         self.connections -= 1
         self._by_address[share] -= 1
         if not self._by_address[share]:
+            # or every address that ever called would stay in memory
             del self._by_address[share]
 
     def _share(self, peer: object) -> str:
@@ -97,5 +99,7 @@ class ConnectionGate:
                     if is_ours
                     else str(ipaddress.ip_network((address, _IPV6_SHARE), strict=False))
                 )
+            # a dual-stack socket sees IPv4 clients as IPv6: without this all of them would share
+            # one /64
             address = address.ipv4_mapped
         return "" if any(address in network for network in self._proxies) else str(address)

@@ -56,9 +56,11 @@ class Handoff:
         """Keep the two connected until `stop`."""
         if self._listens:
             with suppress(FileNotFoundError):
+                # left by a process that died: bind would refuse the name
                 self._path.unlink()
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
                 listener.bind(str(self._path))
+                # whoever can connect here gets clients' connections
                 self._path.chmod(0o600)
                 listener.listen()
                 listener.setblocking(False)
@@ -125,8 +127,10 @@ class _Channel:
         self._loop.add_reader(joined, self._read)
 
     def give(self, fd: int, head: bytes, *, is_shared: bool) -> bool:
+        # the caller then keeps the connection
         if self.lost.done() or len(self._frames) >= QUEUE_MAX:
             return False
+        # a copy: the caller closes its own when it has given the connection away
         self._frames.append((os.dup(fd), _HEADER.pack(len(head), is_shared) + head))
         if len(self._frames) == 1:
             self._write()
@@ -137,6 +141,7 @@ class _Channel:
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
         self._socket.close()
+        # nobody else knows these descriptors: left open they would stay until the process ends
         for fd in (*self._fds, *(fd for fd, _ in self._frames)):
             os.close(fd)
         self._fds.clear()
@@ -149,7 +154,9 @@ class _Channel:
             return
         except OSError:
             data, fds = b"", []
+        # before the data: a frame may arrive in two reads, its socket with the first
         self._fds.extend(fds)
+        # an end of file, and not an empty datagram: the socket is a stream
         if not data:
             self._lose()
             return

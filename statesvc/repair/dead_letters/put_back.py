@@ -46,6 +46,7 @@ async def put_back(
             dead_letter_id: Obstacle(obstacle) if obstacle else None
             for dead_letter_id, obstacle in await cursor.fetchall()
         }
+        # fan-outs of these only: the statement left the others as they were
         back = [dead_letter_id for dead_letter_id, obstacle in answers.items() if obstacle is None]
         rows = await (
             await connection.execute(_SQL["put_back_fanouts"], {"ids": back}, binary=True)
@@ -57,6 +58,7 @@ async def put_back(
 async def _record_fanouts(connection: Connection, rows: Sequence[Any], *, actor: str) -> None:
     if not rows:
         return
+    # after the rows are locked: batch ids must grow along each stream
     now = await (await begin_batch(connection)).rows()
     fanouts = fanouts_again(rows, recorded_at=now.recorded_at)
     leaf_hashes = await append_fanouts(connection, fanouts, now=now)
@@ -115,6 +117,7 @@ async def discard(
     parameters = {**request.parameters, **request.resolution, "up_to": up_to, "limit": limit}
     async with connection.transaction():
         discarded = (await connection.execute(_SQL["discard"], parameters)).rowcount
+        # in the transaction that discards: no dead letter ends without an entry that says by whom
         if discarded:
             details = {
                 "run": str(request.run_id),

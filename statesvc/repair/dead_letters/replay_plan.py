@@ -184,6 +184,7 @@ async def newest_dead_letter(connection: Connection) -> int:
 
 async def plan_replay(connection: Connection, request: RepairRequest) -> ReplayPlan:
     """Return the effects of a replay of all present dead letters."""
+    # before the count: burials that come meanwhile are in neither plan nor run
     up_to = await newest_dead_letter(connection)
     cursor = await connection.execute(_SQL["plan"], {**request.parameters, "up_to": up_to})
     counted = [

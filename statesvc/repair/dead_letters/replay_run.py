@@ -131,6 +131,7 @@ class ReplayRun:
                     ended = ReplayEnd.DONE
                 elif ended is None:
                     self.position = replace(self.position, step=self.position.step + 1, after=0)
+        # the log must say how the run ended, also where its caller has gone
         except asyncio.CancelledError:
             await self._record_end(ReplayEnd.INTERRUPTED)
             raise
@@ -150,6 +151,7 @@ class ReplayRun:
             back = [each for each in batch if answers.get(each.dead_letter_id) is None]
             self.progress.replayed += len(back)
             self.progress.put_back += len(back)
+            # also past those that were refused: the run does not come to them again
             self.position = replace(self.position, after=batch[-1].dead_letter_id)
             if back:
                 kinds = {each.kind == "notification" for each in back}
@@ -182,6 +184,8 @@ class ReplayRun:
             if self._is_spent():
                 return ReplayEnd.LIMIT_REACHED
             async with self.connections.connection() as connection:
+                # the database's clock, before the first message is read: events recorded since are
+                # read already
                 began = self.position.code_began or await clock(connection)
                 code = await find_code(connection, self.rereader, batch[0].dead_letter_id)
             if isinstance(code, Obstacle):
@@ -216,6 +220,7 @@ class ReplayRun:
         self.position = replace(self.position, code_after=after, code_began=began, code_left=left)
         if is_whole and left:
             self.progress.refused[Obstacle.STILL_UNKNOWN] += 1
+        # only after the last message: a code concluded earlier would hide those that were not read
         elif is_whole:
             await conclude_code(walk, self.request, code, began=began)
             self.progress.replayed += 1
@@ -276,6 +281,7 @@ class ReplayRun:
                     later_ways=_flat(STEPS[position.step + 1 :]),
                     up_to=position.up_to,
                 )
+        # a call that moved nothing leaves no entry
         if not self._is_recorded:
             return
         details: dict[str, Any] = {
@@ -290,6 +296,7 @@ class ReplayRun:
     async def _record(self, verb: str, details: Mapping[str, Any]) -> None:
         request = self.request
         stated = {"run": str(request.run_id), "why": request.why, **details}
+        # in a transaction of its own: the entry must stand even if the next batch fails
         async with self.connections.connection() as connection, connection.transaction():
             await record_action(
                 connection, actor=request.actor, verb=verb, target=request.target, details=stated

@@ -114,6 +114,8 @@ async def _try_batch(
     named = {shipment_id for settled in batch for shipment_id in settled.shipments}
     streams = await read_streams(connection, task.keyring, named)
     keys = {shipment_id: stream.key for shipment_id, stream in (await streams.rows()).items()}
+    # before the transaction: reading archive files inside would hold the shipments' locks for
+    # seconds
     bodies = await find_bodies(
         connection, task.archive, [(settled.message_id, settled.received_at) for settled in batch]
     )
@@ -130,8 +132,11 @@ async def _try_batch(
     ]
     said = [propose([read], task.keyring) if isinstance(read, Read) else [] for read in readings]
     shipments = named | {proposal.shipment_id for proposals in said for proposal in proposals}
+    # in a transaction of its own: what was brought back stays, even if this batch is tried again
     await History(task.archive).restore_shipments(connection, shipments)
     async with connection.transaction():
+        # first, and in order of their ids: histories are read under the locks, so no append comes
+        # in between
         if not task.dry_run:
             await connection.execute(_SQL["lock_shipments"], {"shipment_ids": sorted(shipments)})
         caused = await _caused(connection, shipments, {settled.message_id for settled in batch})
@@ -139,12 +144,16 @@ async def _try_batch(
             connection, (proposal.key for proposals in said for proposal in proposals)
         )
         again = [_Again(*each) for each in zip(batch, readings, said, strict=True)]
+        # keys of archived shipments have left their table: without them each event would look
+        # missed
         packed = await read_packed_keys(connection, shipments)
         known = await asked.rows() | known_from(packed, chain.from_iterable(said))
         reads = _plan(task, again, _Logged(caused, known, mappings), report)
         if reads and not task.dry_run:
             applied = await append(AppendBatch(connection, task.keyring, reads, task.writer))
             report.take_changes(applied.changes, notifications=applied.notifications)
+            # after the append, which made the streams of shipments that this reading names for the
+            # first time
             for each in again:
                 await _name_shipments(connection, task.keyring, each)
     return report
@@ -180,6 +189,7 @@ def _read_again(
     message = Message(
         message_id=settled.message_id,
         carrier_id=carrier.carrier_id,
+        # no claim was made; the reader asks for a token and uses none
         token=settled.message_id,
         attempts=1,
         retries=0,
@@ -285,6 +295,7 @@ def _missing(
     found = []
     for proposal in proposals:
         if proposal.key not in known and proposal.event.event_id not in added:
+            # two messages of the batch may both have it: one adds it, the other is its duplicate
             added.add(proposal.event.event_id)
             found.append(proposal.event)
     return found
