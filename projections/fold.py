@@ -20,17 +20,20 @@ _BY_KEY: Final = attrgetter("key")
 
 
 def fold(facts: Iterable[Fact]) -> ShipmentState:
+    # by id: however often an event arrives, it counts once
     known = {fact.event_id: fact for fact in facts}
     corrected = correct(known)
     scans: list[Fact] = []
     enrichments: list[Fact] = []
     for fact in corrected.facts:
         (enrichments if fact.enriches else scans).append(fact)
+    # the keys order them, never their arrival: the same events give the same state
     scans.sort(key=_BY_KEY)
     run = _Run(INITIAL)
     for fact in scans:
         run.apply(fact)
     run.pending = corrected.pending
+    # after the scans: a signer belongs to a delivery that must be known
     if enrichments:
         keys = {fact.event_id: fact.key for fact in scans}
         for fact in enrichments:
@@ -72,6 +75,7 @@ def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None
     sort last, enriches an event that `state` does not remember, or names a signer where the
     signer is already known; and where a program with another format wrote `state`.
     """
+    # written by another format: what it remembers may mean something else
     if state.last_key == STALE_KEY:
         return None
     scans: list[Fact] = []
@@ -83,6 +87,7 @@ def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None
             or fact.anchor in state.pending
         ):
             return None
+        # the earliest signed delivery counts, and the state knows only the one that it took
         if fact.names_signer and state.signature is not None:
             return None
         (enrichments if fact.enriches else scans).append(fact)
@@ -90,8 +95,10 @@ def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None
     run = _Run(state)
     previous = None
     for fact in scans:
+        # it sorts before something that was applied already
         if fact.key <= state.last_key:
             return None
+        # sorted, so the same event twice stands side by side
         if fact.event_id != previous:
             run.apply(fact)
         previous = fact.event_id
@@ -230,6 +237,7 @@ class _Run:
 
     def saw(self, fact: Fact) -> None:
         self.last_key = max(self.last_key, fact.key)
+        # a time that we only received must not replace one that the carrier stated
         if self.has_time and not fact.is_timed:
             return
         last = self.last_event_at if self.has_time is fact.is_timed else None
@@ -245,6 +253,7 @@ class _Run:
     def _seen(self, fact: Fact) -> None:
         self.scanned = LastScan(fact.event_id, fact.instant)
         if fact.country is not None and (not self.countries or self.countries[-1] != fact.country):
+            # the first and the last: where it began, and where it is
             self.countries = (*self.countries[:1], fact.country)
 
     def _scan(self, fact: Fact, scanned: Status) -> None:
@@ -278,10 +287,12 @@ class _Run:
             self.deliveries = (fact.event_id,)
             self.delivered_at = fact.instant if fact.is_timed else None
             self.signature = None
+            # a new status: what went out before it is over
             self.out_again = False
         else:
             if self.delivered_at is None and fact.is_timed:
                 self.delivered_at = fact.instant
+            # unsigned deliveries are kept as candidates: a signer may follow for any of them
             if self.signature is None:
                 self.deliveries = (*self.deliveries, fact.event_id)
         if fact.signer_digest is not None:
@@ -297,10 +308,12 @@ class _Run:
 
     def _sign(self, candidate: Signature) -> None:
         """Take the signer of the earliest signed delivery; ties go to the last stamp and digest."""
+        # the signer of a delivery that a later one replaced
         if candidate.anchor not in self.deliveries:
             return
         place = self.deliveries.index(candidate.anchor)
         current = self.signature
         if current is None or candidate.anchor != current.anchor or candidate > current:
             self.signature = candidate
+            # deliveries after the signed one can no longer give the signer
             self.deliveries = self.deliveries[: place + 1]

@@ -120,6 +120,7 @@ def machine(model: object | None = None) -> Machine:
         model=model,
         states=[status.value for status in Status],
         initial=Status.UNKNOWN.value,
+        # `to_<status>` triggers would move a shipment past the rules
         auto_transitions=False,
     )
     for rule in RULES:
@@ -144,6 +145,7 @@ def _compile(declared: Machine) -> dict[tuple[Status, Status], Move]:
     moves = {}
     for trigger, event in declared.events.items():
         for source, candidates in event.transitions.items():
+            # the first that applies without a condition: later rules for the pair are never reached
             plain = next(candidate for candidate in candidates if not candidate.conditions)
             guarded = next((candidate for candidate in candidates if candidate.conditions), None)
             flag = _flag(plain)

@@ -92,10 +92,12 @@ class ParcelProgress:
         if before is None or after is None:
             # a status of a later version: what is not known is not kept from anybody
             return True
+        # it gave the parcel's present status, or has reached it since: its next word is news
         follows = (
             before is self.status
             and self._turns[source.shipment_id, before] >= self._turns_told[before]
         )
+        # counted also if nobody is told: the next turn of this source is then another
         self._turns[source.shipment_id, after] += 1
         turn, told = self._turns[source.shipment_id, after], self._turns_told[after]
         if follows and turn <= told and change.occurred_at > self.since:
@@ -104,6 +106,7 @@ class ParcelProgress:
         if turn <= told or not (follows or _is_forward(self.status, after)):
             return False
         self.status, self.teller, self.since = after, source.shipment_id, change.occurred_at
+        # the source counts as having seen all turns up to this one
         self._turns_told[after] = self._turns[source.shipment_id, after] = turn
         return True
 

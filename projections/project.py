@@ -114,11 +114,13 @@ def project(
     result = Projection()
     for shipment_id, its in grown.items():
         before = states.get(shipment_id)
+        # a new shipment has an empty history, which need not be read
         history = () if before is None else histories.get(shipment_id)
         if not _project_shipment(
             result, shipment_id, INITIAL if before is None else before, history, its
         ):
             result.missing.add(shipment_id)
+    # by message, then shipment: entries of a batch have one order, whatever a dict's is
     result.changes.sort(key=lambda change: (change.row.proposal.message, change.shipment_id.int))
     return result
 
@@ -138,6 +140,7 @@ def _project_shipment(
     so_far: list[Fact] = []
     changes = []
     last = None
+    # by message: scans that came together are one change for subscribers
     for _, group in groupby(rows, key=_MESSAGE):
         appended = list(group)
         # what was written: of an erased shipment that is less than what was proposed
@@ -147,6 +150,7 @@ def _project_shipment(
         if after is None:
             if history is None:
                 return False
+            # observations are no facts: a fold cannot give them again
             after = replace(fold([*history, *so_far]), observed=before.observed)
         last = appended[-1]
         if (told := told_change(before, after)) is not None:

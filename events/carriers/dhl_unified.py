@@ -166,6 +166,7 @@ def _shipment(
             shipment, "events", where, rejections, required="status" not in shipment
         )
     ]
+    # the rollup is the newest of the events: it counts where they are left out
     if not kit.as_list(events) and (rollup := kit.child(shipment, "status")):
         scans = [(f"{where}/status", rollup)]
     number = kit.text(shipment.get("id"))
@@ -202,7 +203,9 @@ def _scan(
     is_back: bool,
 ) -> kit.Scan:
     raw, at = _raw(scan), _place(kit.child(scan, "location"))
+    # the service's own code says more than one of five categories
     meant = _documented(raw, service, scan.get("description")) or _by_category(raw)
+    # the flag enters the raw codes, so that the log alone explains why a delivery is a return
     if is_back and meant.status is kit.Status.DELIVERED:
         raw, meant = (
             raw._replace(further=(*raw.further, BACK)),

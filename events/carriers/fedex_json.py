@@ -72,6 +72,7 @@ def _read_result(
             rejections.add(pointer=f"{pointer}/scanEvents/{index}", why=read)
         else:
             readings.append(read)
+    # the rollup repeats the newest scan: read beside scans it would be a second event
     if not result.get("scanEvents") and "error" not in result:
         read = read_scan(
             _rollup(kit.child(result, "latestStatusDetail"), number, unique_id, service),
@@ -115,6 +116,7 @@ def _rollup(
         exception=None,
         text=kit.text(status.get("description")) if code else None,
         exception_text=None,
+        # the rollup prints no time of its own
         time=None,
         place=_place(status),
     )

@@ -27,6 +27,7 @@ def read_json_message(
     if type(value) is dict:
         if not value:
             return iter(())
+        # a single alert, as Track Alert sends it; several come in a list
         if _ALERT_KEYS & value.keys():
             return _read_alerts([value], "", received_at, rejections)
         for root in ("trackResponse", "TrackResponse"):
@@ -58,6 +59,7 @@ def _read_alerts(
 
 def _alert(alert: kit.JsonObject) -> Activity:
     status = kit.child(alert, "activityStatus")
+    # the Track API's `statusCode` under the alert's name for it
     further = kit.text(status.get("descriptionCode"))
     return Activity(
         number=kit.text(alert.get("trackingNumber")),
@@ -72,6 +74,7 @@ def _alert(alert: kit.JsonObject) -> Activity:
         gmt_time=kit.text(alert.get("gmtActivityTime")),
         gmt_offset=kit.text(alert.get("gmtOffset")),
         signer=alert.get("receivedBy"),
+        # the API's `scheduledDeliveryDate` stays after the delivery, and is no estimate then
         estimate=None
         if alert.get("actualDeliveryDate")
         else iso_date(kit.text(alert.get("scheduledDeliveryDate"))),
@@ -87,6 +90,7 @@ def _read_track_response(
         inquired = _number(shipment.get("inquiryNumber", shipment.get("InquiryNumber")))
         where = f"{pointer}/{shipments_key}/{at}"
         for index, package in kit.objects_at(shipment, packages_key, where, rejections):
+            # versions of the API print it at either level
             service = _service(package) or _service(shipment)
             yield from _read_package(
                 package,
@@ -222,6 +226,7 @@ def _estimate(dates: object) -> str | None:
         for date in kit.as_list(dates)
         if type(date) is dict
     }
+    # rescheduled before scheduled: both stay in the answer after a change
     return next(
         (iso_date(by_type[kind]) for kind in _ESTIMATES if iso_date(by_type.get(kind)) is not None),
         None,

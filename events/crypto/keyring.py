@@ -45,6 +45,7 @@ class Keyring:
         found = self._carrier_digests.get(carrier_id)
         if found is None:
             info = b"statesvc carrier digest\x1f" + carrier_id.encode()
+            # once a carrier: each scan has several digests
             key = HKDF(algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=info).derive(
                 self.digest_key
             )
@@ -105,7 +106,9 @@ def body_key_wrap(keys: Mapping[UUID, SealingKey], message_id: UUID) -> SealingK
 
     HKDF-SHA256 over their keys, so that losing any of them loses it.
     """
+    # sorted: the order in which a message names its shipments is not kept
     material = b"".join(keys[shipment_id].key for shipment_id in sorted(keys))
+    # extract and expand of HKDF (RFC 5869) by hand: one block, for each message
     extracted = hmac.digest(b"statesvc body key", material, "sha256")
     return SealingKey(hmac.digest(extracted, body_context(message_id) + b"\x01", "sha256"))
 

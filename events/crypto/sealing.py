@@ -54,6 +54,7 @@ class SealingKey:
 
     def seal(self, plaintext: bytes, context: bytes) -> bytes:
         """Seal in format 1."""
+        # random, not counted: processes share keys, and could not share a counter
         nonce = os.urandom(_NONCE_BYTES)
         return FORMAT + self.key_id + nonce + self._aead.encrypt(nonce, plaintext, context)
 
@@ -83,6 +84,7 @@ class SealingKey:
         version = sealed[:1]
         if version not in {FORMAT, COMPRESSED} or len(sealed) <= _HEADER_BYTES:
             raise SealError("not a sealed value of a format that is known")
+        # before decrypting, only for the message: the tag would fail as well
         if not self.sealed(sealed):
             raise SealError(
                 f"sealed under key {sealed[1 : 1 + _KEY_ID_BYTES].hex()}, not under"
@@ -93,6 +95,7 @@ class SealingKey:
             if version == FORMAT:
                 return self._aead.decrypt(nonce, ciphertext, context)
             return zlib.decompress(self._aead.decrypt(nonce, ciphertext, COMPRESSED + context))
+        # no cause: the library's error says no more, and its trace would name bytes
         except InvalidTag:
             raise SealError("the sealed value was changed, or belongs to another row") from None
 

@@ -66,6 +66,7 @@ def assemble_events(
     for proposal in appends:
         head = heads[proposal.shipment_id]
         part_commitment, sealed_part = _seal_part(proposal.event, proposal.shipment_id, head.key)
+        # grows even if the clock went back: partitions and `as_of` go by it
         recorded_at = max(clock, head.recorded_at + _TICK)
         version = head.version + 1
         row_leaf = leaf(
@@ -77,6 +78,7 @@ def assemble_events(
                 recorded_at=recorded_at,
                 previous_hash=head.head_hash,
                 part_commitment=part_commitment,
+                # an erased shipment gets nothing personal, not even a digest
                 signer_digest=proposal.signer_digest if head.key else None,
             ),
             epoch=epoch,
@@ -141,6 +143,7 @@ def _seal_part(
 ) -> tuple[bytes | None, bytes | None]:
     if key is None or not event.personal:
         return None, None
+    # salted: a name or a postcode could be guessed from its hash
     part = salted(part_bytes(event.personal))
     return commitment(part), key.seal(part, part_context(shipment_id, event.event_id))
 
@@ -154,9 +157,11 @@ def _seal_conflict(
     """
     event, claimed_id = conflict.proposal.event, conflict.proposal.shipment_id
     part_commitment, sealed = _seal_part(event, conflict.holder, keys.get(conflict.holder))
+    # a shipment without a stream has no key: erasing it makes one that seals nothing
     if sealed is None or claimed_id == conflict.holder or claimed_id not in keys:
         return part_commitment, sealed
     claimed = keys[claimed_id]
     if claimed is None:
+        # one of the two is erased: then nobody may read what concerns both
         return None, None
     return part_commitment, claimed.seal(sealed, part_context(claimed_id, event.event_id))

@@ -49,6 +49,7 @@ def leaf(document: Mapping[str, Any], *, epoch: int) -> Leaf:
 
     Fields without a value are left out, and so is the first epoch.
     """
+    # left out, not null: a field added later then leaves the bytes of old entries as they are
     bound = {name: value for name, value in document.items() if value is not None}
     if epoch != FIRST_EPOCH:
         bound["epoch"] = epoch
@@ -305,6 +306,7 @@ def fanout_document(
         "event": event.hex(),
         "from": from_status,
         "to": to_status,
+        # sorted: the same fan-out has the same bytes, whatever order the database gave
         "subscriptions": sorted(map(str, subscriptions)),
         "replayed": replayed or None,
         "type": kind,

@@ -141,6 +141,7 @@ class Decision:
 
 def decide(proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEvent]) -> Decision:
     """Give every proposal its verdict, as if they arrived in order on a log that holds `known`."""
+    # grows with the batch: two messages of one batch are decided like those of two
     seen = dict(known)
     decision = Decision()
     for proposal in proposals:
@@ -148,6 +149,8 @@ def decide(proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEven
         held = (
             key
             if key in seen
+            # its own id first: only that may contradict, an alias says no more than that the scan
+            # is known
             else next((alias for alias in proposal.scan_keys() if alias in seen), None)
         )
         if held is None:
@@ -177,6 +180,7 @@ def depend_on(
     by_message = {message: list(its) for message, its in groupby(proposals, key=_MESSAGE)}
     found = set(messages)
     left_shipments, left_keys = set[UUID](), set[DedupeKey]()
+    # in inbox order: a message waits for an earlier one, never for a later
     for message in sorted({*shipments, *by_message}):
         keys = {key for proposal in by_message.get(message, ()) for key in proposal.dedupe_keys()}
         if message in found or not (
@@ -191,6 +195,7 @@ def depend_on(
 def key_row(proposal: Proposal) -> ExistingEvent:
     """Return the row under the dedupe key of an appended proposal."""
     attribute_digests = b"".join(
+        # sorted: the row must not depend on the order of a carrier's fields
         sorted(enrichment.digest[:CARRIED_BYTES] for enrichment in proposal.enrichments)
     )
     return ExistingEvent(proposal.shipment_id, proposal.facts_digest, attribute_digests)
@@ -206,9 +211,11 @@ def _append_enrichments(
 ) -> None:
     """Append the enrichments that the log lacks, anchored to the event that it has."""
     holder = seen[held]
+    # an id that another shipment holds: its values would be written into a stranger's history
     if not proposal.enrichments or holder.shipment_id != proposal.shipment_id:
         return
     for enrichment in proposal.enrichments:
+        # under any of the scan's ids: the log may have it by another envelope
         carried = any(seen[key].carries(enrichment) for key in proposal.scan_keys() if key in seen)
         if not carried and not any(key in seen for key in proposal.enrichment_keys(enrichment)):
             info = enrich(proposal, enrichment, anchor=holder.alias_of or held[1])
@@ -227,6 +234,7 @@ def _take_aliases(
         return
     for key in proposal.scan_keys():
         if key not in seen:
+            # always the id of the log's own event: an alias of an alias would need two look-ups
             seen[key] = replace(holder, alias_of=holder.alias_of or held[1])
             decision.aliases.append((key, seen[key]))
 
@@ -260,6 +268,7 @@ def enrich(scan: Proposal, enrichment: Enrichment, *, anchor: str) -> Proposal:
     return replace(
         scan,
         event=event,
+        # an enrichment's id is its value, so it can contradict nothing
         facts_digest=b"",
         signer_digest=scan.signer_digest if signer else None,
         enrichments=(),

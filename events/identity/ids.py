@@ -224,11 +224,13 @@ def contradict(held: bytes, stated: bytes) -> bool:
     """Return whether facts differ in a part that both state; facts of another format, and those of
     derived ids, never contradict.
     """
+    # another format: its parts lie elsewhere
     if held == stated or held[:1] != stated[:1]:
         return False
     at = len(FACTS_FORMAT)
     for size in PARTS_BYTES:
         ours, theirs = held[at : at + size], stated[at : at + size]
+        # zeros: not stated. Only what both state can contradict
         if ours != theirs and any(ours) and any(theirs):
             return True
         at += size
@@ -295,11 +297,13 @@ def _native_id(reading: Reading, native_id: str, number: str) -> str:
             )
         )
     )
+    # a carrier's id that looks like one of ours must not be taken for it
     name = f"n-{native_id}" if native_id.startswith(_OURS) else native_id
     return f"{name}@{number}" if reading.native_id_per_number else name
 
 
 def _part(name: str, stated: str, size: int, digest: Digest) -> bytes:
+    # keyed: a city or a time has too few values for a plain hash
     return digest(_joined("f1", name, stated))[:size] if stated else bytes(size)
 
 
@@ -327,6 +331,7 @@ def _refuse_long(names: str) -> None:
 
 
 def _joined(*fields: str) -> bytes:
+    # a separator that no printed text holds: two fields must not run into each other
     return _SEPARATOR.join(fields).encode("utf-8", "replace")
 
 

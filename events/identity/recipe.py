@@ -242,15 +242,18 @@ def time_of(recipe: Recipe, stated: Stated) -> str:
 
 def shown_time(recipe: Recipe, occurred_at: datetime, tz_source: TzSource, wall: str | None) -> str:
     """Return `time_of` from the parts of a statement."""
+    # a time that is ours would give each delivery of the scan another id
     if tz_source is TzSource.RECEIVED:
         return ""
     is_instant = recipe.time == "instant" and tz_source in _STATED_OFFSETS
+    # an hour that the clock skipped was moved; envelopes agree on what is printed
     if wall is not None and not is_instant:
         shown = wall
     else:
         at = occurred_at.astimezone(UTC) if is_instant else occurred_at
         shown = f"{at.year * 10000 + at.month * 100 + at.day:08}T{at.hour * 10000 + at.minute * 100 + at.second:06}"
     shown = shown[: _LENGTHS[recipe.precision]]
+    # midnight: one envelope prints the day, another its midnight
     if not shown[9:].strip("0"):
         shown = shown[:8]
     return f"{shown}Z" if is_instant else shown

@@ -53,7 +53,9 @@ class CompactRange:
         roots, size = self._roots, self.size
         for leaf_hash in leaf_hashes:
             current, level, rest = leaf_hash, 0, size
+            # as in a binary counter: each 1 bit is a perfect subtree, and a carry joins two of them
             while rest & 1:
+                # `node_hash`, inlined: this runs for each leaf of the log
                 current = sha256(b"\x01" + roots.pop() + current).digest()
                 level += 1
                 rest >>= 1
@@ -80,6 +82,8 @@ class CompactRange:
         if not self._roots:
             return EMPTY_ROOT
         *rest, root = self._roots
+        # from the right: RFC 6962 splits at the largest power of two, so the left side is always
+        # whole
         for left in reversed(rest):
             root = node_hash(left, root)
         return root

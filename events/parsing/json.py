@@ -35,6 +35,7 @@ def read_json(body: bytes) -> Any:  # noqa: ANN401 - the value of a JSON text ha
     `too_complex`.
     """
     value = _read(body)
+    # once: some gateways encode a JSON text as a JSON string
     if type(value) is str and value.lstrip()[:1] in _OPENING:
         return _read(value.encode())
     return value
@@ -57,6 +58,7 @@ def read_object(body: bytes, *, otherwise: str) -> dict[str, Any]:
 def _read(body: bytes) -> Any:  # noqa: ANN401 - as read_json
     if not body.strip(b" \t\r\n"):
         raise UnreadableMessageError(Cause.UNREADABLE, "the body is empty")
+    # not unpacked: the bound of a body counts its bytes as sent
     if body.startswith(_GZIP):
         raise UnreadableMessageError(
             Cause.UNREADABLE, "compressed by gzip, which Content-Encoding does not say"
@@ -113,6 +115,7 @@ def has_long_number(body: bytes) -> bool:
     """Return whether the body has a bare number of 19 digits or more: below -2^63, and from 2^64
     on, orjson would read a float.
     """
+    # every digit becomes 0, so that one search finds a run of any digits
     masked = body.translate(_AS_ZERO)
     at = masked.find(_LONG_NUMBER)
     while at >= 0:
@@ -126,6 +129,7 @@ def has_long_number(body: bytes) -> bool:
 
 
 def _read_slowly(body: bytes) -> Any:  # noqa: ANN401 - as read_json
+    # before json.loads, which recurses: deep nesting would end the interpreter's stack
     _refuse_depth(body)
     try:
         decoded = body.decode()
@@ -154,6 +158,7 @@ def _read_slowly(body: bytes) -> Any:  # noqa: ANN401 - as read_json
 
 def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = {scrub(key): _scrubbed(value) for key, value in pairs}
+    # orjson keeps the last: another parser on the way may have kept the first
     if len(found) != len(pairs):
         raise UnreadableMessageError(Cause.UNREADABLE, "a key stands twice in one object")
     return found
@@ -168,6 +173,7 @@ def _scrubbed(value: object) -> object:
 
 
 def _bounded_int(digits: str) -> int:
+    # int of a long text takes quadratic time
     if len(digits) > DIGITS_MAX:
         raise UnreadableMessageError(
             Cause.TOO_COMPLEX, f"a number of more than {DIGITS_MAX} digits"

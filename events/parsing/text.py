@@ -39,6 +39,7 @@ def text(value: object) -> str | None:
     """
     if type(value) is str:
         return value.strip() or None
+    # `type`, because True is an int, too
     if type(value) is int:
         return str(value)
     return None

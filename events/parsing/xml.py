@@ -53,15 +53,18 @@ def read_xml(body: bytes) -> Document:
     if not body:
         raise UnreadableMessageError(Cause.UNREADABLE, "the body is empty")
     doctype = _PROLOG_WITH_DOCTYPE.match(body)
+    # before the parser: entities are declared there, and lxml would expand internal ones
     if doctype is not None and not doctype["bare"]:
         raise UnreadableMessageError(
             Cause.REFUSED_XML, "a DOCTYPE with declarations, inside or elsewhere"
         )
     parser = etree.XMLParser(
         encoding="utf-8" if _is_utf8_despite_its_prolog(body) else None,
+        # each by itself: none of them relies on another
         resolve_entities=False,
         no_network=True,
         load_dtd=False,
+        # keeps libxml2's own bounds of depth and of a text's length
         huge_tree=False,
         remove_pis=True,
         remove_comments=True,
@@ -70,6 +73,7 @@ def read_xml(body: bytes) -> Document:
         root = etree.fromstring(body, parser)
     except etree.XMLSyntaxError as error:
         raise UnreadableMessageError(Cause.UNREADABLE, _why_not(body, error)) from error
+    # in an encoding that the pattern above cannot read, as UTF-16
     if doctype is None and root.getroottree().docinfo.internalDTD is not None:
         raise UnreadableMessageError(
             Cause.REFUSED_XML, "a DOCTYPE that could not be seen before it was parsed"
@@ -117,6 +121,7 @@ def _strip(root: etree._Element) -> frozenset[str]:
         if count > ELEMENTS_MAX:
             raise UnreadableMessageError(Cause.TOO_COMPLEX, f"more than {ELEMENTS_MAX} elements")
         tag = element.tag
+        # comments and instructions were removed, so it can only be an unresolved entity
         if type(tag) is not str:
             raise UnreadableMessageError(Cause.REFUSED_XML, "an entity")
         if tag[0] == "{":

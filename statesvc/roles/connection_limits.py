@@ -108,6 +108,7 @@ def plan_for(settings: Settings, bound: Bound | None) -> ConnectionPlan:
     wanted = settings.database.database_connections
     if bound is None:
         return ConnectionPlan.of(wanted)
+    # a bound of the server, which no waiting raises; `left` may be low only for now
     if bound.connections < CONNECTIONS_MIN:
         raise TooFewConnectionsError(too_few(bound))
     return ConnectionPlan.of(min(wanted, bound.left))
@@ -130,6 +131,7 @@ def ingress_limits(settings: Settings) -> PoolLimits:
         connections_min=1,
         acquire_seconds=ingress.acquire_seconds,
         statement_seconds=ingress.statement_seconds,
+        # an insert that waits for a lock must fail in time for the carrier's own deadline
         lock_seconds=ingress.statement_seconds,
         idle_in_transaction_seconds=ingress.statement_seconds * 2,
     )

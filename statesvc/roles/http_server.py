@@ -70,6 +70,7 @@ async def open_ingress(
     if spooling is not None:
         base.readiness.spare("database", spooling.refusal)
         spooling.start(_drain_context(launch, base, pool, ingress))
+    # before the server listens: the first request must find somebody who stores it
     await ingress.group_commit.start()
     ingress.ack_counts.start()
     base.heartbeat.report_ingest(ingress.report)
@@ -124,6 +125,7 @@ async def serve(
         # this process closes it
         if base.readiness.is_draining:
             response.headers[hdrs.CONNECTION] = "close"
+            # the header alone asks the client; this ends the connection on our side, too
             response.force_close()
 
     async def wake_sealer(request: web.Request, _response: web.StreamResponse) -> None:

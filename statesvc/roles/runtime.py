@@ -175,6 +175,8 @@ async def open_runtime(
     signals.listen()
     settings = launch.settings
     dsns = require_database(settings.database)
+    # before anything is opened: a key that cannot be read is the operator's error, and needs no
+    # database
     sources = key_sources(settings)
     resource = resource_of(launch.role, launch.worker_id)
     tracing = build_provider(resource)
@@ -200,6 +202,8 @@ async def open_runtime(
             if channels:
                 await listener.start()
                 telemetry.observe(gauges.LISTENER_UP, lambda: [(float(listener.is_up), {})])
+                # its connection first: where the server has few left, a role without wake-ups is
+                # worse than a small pool
                 await listener.wait_up(CONNECT_TIMEOUT_SECONDS)
             share = plan.resized(limits, launch.ports)
             await pool.resize(share.connections_min, share.connections_max)
@@ -230,14 +234,19 @@ async def open_runtime(
                     readiness=Readiness(pool, migrations=shipped_migrations()),
                 )
             finally:
+                # first: it says that this process has ended, over the pool that is still open
                 await heartbeat.stop()
                 await minutes.close()
                 await lag.close()
+                # after all that may wake somebody, and before the listener, over whose connection
+                # it sends
                 await waker.stop()
                 await listener.stop()
     finally:
         telemetry.close()
         if tracing is not None:
+            # it sends what is left, and would block the loop for as long as the collector does not
+            # answer
             await asyncio.to_thread(tracing.shutdown)
 
 
@@ -290,9 +299,11 @@ async def _opened(
     """
     while not signals.stopping.is_set():
         try:
+            # only behind an address of the operator's can there be a pooler
             if settings.database.database_url is not None:
                 await require_usable_pooler(dsns, settings)
             async with pool.connection() as connection:
+                # these first: a copied or incomplete database must not get a keyring
                 await require_partitions(connection)
                 await require_no_copy_faults(connection)
                 plan = plan_for(settings, None if dsns.is_pooled else await read_room(connection))

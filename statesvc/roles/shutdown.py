@@ -46,6 +46,7 @@ class StopSignals:
         # who ignores it wants to outlive the terminal (`nohup`)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        # a pipe, not a signal: it also closes when the supervisor is killed
         if os.environ.get(SUPERVISED_VARIABLE):
             loop.add_reader(sys.stdin.fileno(), self._read_supervisor_pipe)
 
@@ -65,6 +66,7 @@ class StopSignals:
 
     def _read_supervisor_pipe(self) -> None:
         if not os.read(sys.stdin.fileno(), 1024):
+            # at its end a pipe stays readable: the loop would spin
             asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
             self.ask("supervisor_died")
 
@@ -110,7 +112,9 @@ async def run_until_stopped(
     tasks = [asyncio.create_task(part.run(), name=part.name) for part in parts]
     stop_requested = asyncio.create_task(signals.stopping.wait(), name="stop-signal")
     done, _ = await asyncio.wait(
-        {*tasks, *helpers, stop_requested}, return_when=asyncio.FIRST_COMPLETED
+        # helpers too: a worker whose listener died would sleep from sweep to sweep
+        {*tasks, *helpers, stop_requested},
+        return_when=asyncio.FIRST_COMPLETED,
     )
     dead = [task for task in done if task is not stop_requested]
     for task in dead:
@@ -120,7 +124,9 @@ async def run_until_stopped(
             exc_info=None if task.cancelled() else task.exception(),
         )
     stop_requested.cancel()
+    # before the parts stop: a load balancer must see it while requests are still served
     drain()
+    # a process with a dead part stops at once: what it would serve meanwhile may be wrong
     if not dead:
         await set_within(signals.aborting, times.drain_seconds)
     for part in parts:
@@ -149,6 +155,8 @@ async def _finish(
         log.error("task_did_not_stop", task=task.get_name(), grace_seconds=grace_seconds)
         task.cancel("the grace time is over")
     if late:
+        # cancelled tasks still give their leases back; without a bound one of them could hold the
+        # process
         await asyncio.wait(late, timeout=5)
     for task in running:
         if task.done() and not task.cancelled() and task.exception() is not None:

@@ -171,6 +171,7 @@ def _shipment_keys() -> Iterator[None]:
 
 async def _expire(connection: Connection, archiving: BodyArchiving, outcome: DayPassResult) -> None:
     for archive in await expiring_days(connection, keep_months=archiving.keep_months):
+        # before the copies: `expire_day` refuses if a hold came after this
         holds_known = await newest_hold(connection)
         try:
             await retain_held(connection, archiving, archive)
@@ -185,6 +186,7 @@ async def _expire(connection: Connection, archiving: BodyArchiving, outcome: Day
             continue
         if await expire_day(connection, archive.day, holds_known=holds_known):
             outcome.expired.append(archive.day)
+    # marked as expired first, deleted then: a crash in between leaves a file that this finds again
     for archive in await undeleted_days(connection):
         try:
             await asyncio.to_thread(remove, archiving.folder / archive.file_name)
@@ -347,5 +349,6 @@ def _compare(batch: BodyBatch, records: _Records, keyring: Keyring) -> None:
         except SealError as error:
             if record is None or record.sealed != body.sealed:
                 raise NotVerifiedError(f"message {body.message_id}: {error}") from error
+        # the description is outside of the seal, so it is compared by itself
         if record != body.record(record.sealed):
             raise NotVerifiedError(f"message {body.message_id} is described differently")

@@ -134,11 +134,13 @@ async def write_month(
         await asyncio.to_thread(index.write, index_path)
         checkpoint_path.write_text(extent.head.note, "utf-8")
         for path in files.paths:
+            # read-only before they get their names: nobody must change what was digested
             path.chmod(0o400)
         sha256, index_sha256 = [
             await asyncio.to_thread(digest_of, path) for path in (entries_path, index_path)
         ]
         size_bytes = entries_path.stat().st_size + index_path.stat().st_size
+        # last: a file under its name is whole
         file_name = await asyncio.to_thread(files.publish, sha256)
     return WrittenMonth(
         file_name=file_name,
@@ -175,6 +177,7 @@ async def compare_month(
         compared = 0
         async for entries in entry_ranges(connection, extent):
             written = await asyncio.to_thread(_some, found, len(entries))
+            # row by row, not by a digest: what the writer forgot, both would lack
             if written != entries:
                 raise NotVerifiedError(f"{path.name}: {_difference(entries, written)}")
             await asyncio.to_thread(_compare_index, path, entries, compared)
@@ -186,6 +189,8 @@ async def compare_month(
                 f"{path.name}: the month has {sum(extent.counts.values())} entries, {compared}"
                 " stand in the signed log"
             )
+        # the rows were compared with the database; only the signed root says that the database is
+        # right
         await asyncio.to_thread(_root, file, extent)
     return compared
 

@@ -104,9 +104,12 @@ async def _archive_months(
         except NotSealedError as error:
             result.waiting.append(month.month)
             log.warning("log_archive_waits", month=str(month), why=str(error))
+            # months leave in their order: a later one must not be gone while an earlier is still
+            # there
             return
         if extent is not None:
             await steps.archive(extent, first=month.month, name=str(month))
+    # after the months: only a shipment whose entries have left may lose its keys from the table
     if await is_packing_due(connection):
         result.packed = await pack_keys(connection)
 
@@ -128,6 +131,7 @@ class _MonthPass(ArchivePass[MonthExtent]):
     async def verify(self, period: MonthExtent, path: ArchivePath) -> None:
         try:
             self.result.entries += await compare_month(self.connection, path, period)
+        # the store did not answer: that says nothing about the file
         except ObjectStoreError:
             raise
         except UnreadableArchiveError as error:
@@ -141,6 +145,7 @@ class _MonthPass(ArchivePass[MonthExtent]):
         now, _ = await clock(self.connection, hot_months=self.hot_months)
         if now < goes_at:
             await self.wait((goes_at - now).total_seconds())
+            # the database's clock again: the wait was by this process's
             now, _ = await clock(self.connection, hot_months=self.hot_months)
         if now < goes_at:
             self.result.leaving.append(period.month.month)
@@ -148,6 +153,7 @@ class _MonthPass(ArchivePass[MonthExtent]):
 
     async def leave(self, period: MonthExtent, sha256: bytes) -> int:
         _, active_since = await clock(self.connection, hot_months=self.hot_months)
+        # the entry and the DDL commit together: no month is gone without a word in the log
         async with self.connection.transaction():
             details = {"sha256": sha256.hex()}
             await record_action(
