@@ -88,6 +88,7 @@ def _tracking(
             tracking, name, where, rejections, required="tag" not in tracking, but=_DATED
         )
     ]
+    # the tracking's own tag repeats the newest checkpoint: read only where there is none
     if not kit.as_list(tracking.get(name)):
         found = list(_rollup(tracking, where))
     journey, service = _journey(tracking), _text(tracking.get("shipment_type"))
@@ -115,6 +116,7 @@ def _tracking(
             service=service,
         )
     readings = kit.with_signer(
+        # the operating carrier: its own push of the parcel is the same parcel then
         kit.carried_by(readings, _text(tracking.get("slug"))),
         kit.signer(_text(tracking.get("signed_by"))),
     )
@@ -161,6 +163,7 @@ def _rollup(tracking: kit.JsonObject, where: str) -> Iterator[tuple[str, kit.Jso
 def _said(checkpoint: kit.JsonObject) -> tuple[kit.Raw, kit.Meaning]:
     tag, subtag, raw_tag = (_text(checkpoint.get(name)) for name in ("tag", "subtag", "raw_tag"))
     raw = kit.Raw(code=subtag or tag, reason=raw_tag)
+    # a subtag is its tag and a number, `Delivered_001`
     category = tag or (subtag or "").partition("_")[0]
     return raw, kit.finest((raw.code, _reread(raw)), (category, CODES.get(("tag", category))))
 

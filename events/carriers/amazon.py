@@ -68,10 +68,12 @@ def _shipments(
     """
     for at, member in kit.members(body, where, rejections, unknown=_UNKNOWN):
         wrapper = next((name for name in WRAPPERS if type(member.get(name)) in (dict, list)), None)
+        # before the wrappers: a shipment may have a member that is called like one of them
         if _SHIPMENT & member.keys():
             yield at, member
         elif wrapper is not None:
             yield from _shipments(member[wrapper], f"{at}/{wrapper}", rejections)
+        # only at the top: an SNS envelope inside another is nobody's format
         elif type(member.get("Message")) is str and not at:
             yield from _shipments(
                 kit.read_json(member["Message"].encode("utf-8", "replace")), "/Message", rejections
@@ -166,7 +168,11 @@ def _milestones(
                 _text(kit.child(forecast, "estimatedInterval").get("endTime")), CLOCK.formats
             )
             readings = kit.with_estimate(
-                readings, printed, stamp=_text(forecast.get("lastUpdatedTime")) or ""
+                # the forecast's own time: of several estimates the last stated counts, in any order
+                # of arrival
+                readings,
+                printed,
+                stamp=_text(forecast.get("lastUpdatedTime")) or "",
             )
     return readings
 

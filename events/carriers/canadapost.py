@@ -106,6 +106,7 @@ def _readings(
     at = kit.place(
         city=event.city,
         region=event.province,
+        # for mail to other countries the field holds a country or a state of theirs
         country="CA" if event.province in PROVINCES else None,
     )
     meaning = _meaning(event)
@@ -123,6 +124,7 @@ def _readings(
         rejections,
         service=item.service,
     ):
+        # event 20 brings the signer after the delivery, and moves no status
         signed = event.signatory is not None and meaning.kind is kit.Kind.INFO
         yield replace(reading, signed_by=kit.signer(event.signatory)) if signed else reading
 

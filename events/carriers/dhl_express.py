@@ -144,6 +144,7 @@ def _waybill(
 
     known = {_identity(scan) for scan in waybill.scans}
     if len(waybill.pieces) == 1:
+        # a single piece repeats the waybill's checkpoints under its own number
         only = (scan for scan in waybill.pieces[0].scans if _identity(scan) not in known)
         yield from read((*waybill.scans, *only), waybill.number)
         return
@@ -244,6 +245,7 @@ def _holders(parent: _Element, name: str) -> Iterator[_Element]:
     """
     for child_element in parent.iter(name):
         holder = child_element.getparent()
+        # the first of its kind there: a holder with several is yielded once
         if holder is not None and holder.find(name) is child_element:
             yield holder
 
@@ -277,6 +279,7 @@ def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[DhlCheckpoin
 
 
 def _from_json(body: object, rejections: kit.Rejections) -> Iterator[Waybill]:
+    # the same answer as SOAP, in JSON: grown into elements, it is read by one reader
     if type(body) is dict and _TWIN in body:
         answer = Element(_TWIN)
         _grow(answer, kit.child(body, _TWIN))
@@ -313,6 +316,7 @@ def _grow(parent: _Element, value: kit.JsonObject) -> None:
             if type(member) is dict:
                 _grow(SubElement(parent, name), member)
             elif (found := kit.text(member)) is not None:
+                # lxml refuses control characters, which JSON may hold
                 SubElement(parent, name).text = _NO_XML.sub(kit.REPLACEMENT, found)
 
 
@@ -322,6 +326,7 @@ def _json_scans(
     for index, event in kit.objects_at(
         parent, "events", where, rejections, required="pieces" not in parent
     ):
+        # DHL's own sample answer, which its sandbox sends
         if event.get("typeCode") == "string" and event.get("date") == "string":
             continue
         area = kit.child({"serviceArea": kit.as_list(event.get("serviceArea"))[:1]}, "serviceArea")

@@ -137,6 +137,7 @@ def _scan(scan: UspsScan, received_at: datetime, journey: kit.Journey) -> kit.Sc
     where = _place(scan)
     return kit.Scan(
         where=scan.where,
+        # a sentence holds the addressee's city and a date: as a code it would be in clear
         raw=kit.Raw(code=scan.code or (None if scan.is_sentence else scan.words)),
         meaning=(meant := _meaning(scan.code or "", (scan.words or "").casefold())),
         time=_time(scan, where, received_at, journey.at(meant.status)),
@@ -188,6 +189,7 @@ def _time(
         )
         where = kit.EventPlace(city=city, region=state, country="US")
     clock = FOREIGN if where.country not in (None, "US") else DOMESTIC
+    # v3 prints local times with a `Z`, beside their true time in GMT
     if scan.at is not None and scan.at.endswith("Z"):
         clock = DOMESTIC_WITH_FALSE_Z
     if scan.gmt is not None and scan.at is None:
@@ -211,6 +213,8 @@ def _from_json(body: object, rejections: kit.Rejections) -> Iterator[UspsItem]:
         yield from _web_tools_items(kit.child(body, web_tools), f"/{web_tools}", rejections)
         return
     for where, item in _json_items(body, "", rejections):
+        # the summary repeats the newest of the events: equal but for their pointers, they are one
+        # scan
         scans = tuple({scan[1:]: scan for scan in _json_scans(item, where, rejections)}.values())
         if not any(kit.as_list(item.get(name)) for name in _LISTS) and (
             rollup := kit.text(item.get("status"))
@@ -236,6 +240,7 @@ def _web_tools_items(
         pointer, scans = f"{where}/TrackInfo/{index}", []
         if not _WEB_TOOLS_LISTS & info.keys():
             kit.objects_at(info, "TrackDetail", pointer, rejections, required="Status" not in info)
+        # the summary first: it is the newest scan, and lists are newest first
         for name in sorted(_WEB_TOOLS_LISTS, reverse=True):
             for at, event in enumerate(kit.as_list(info.get(name))):
                 if type(event) is dict:

@@ -114,11 +114,13 @@ class TimeFormats:
         listed = (
             re.compile("".join(map(_pattern, _PART.findall(spec))), re.ASCII) for spec in formats
         )
+        # the carrier's own first: 03/04 is read as its list says, or not at all
         self._patterns = (*listed, *_UNAMBIGUOUS)
 
     def read(self, printed: str) -> Wall | None:
         """Read the wall clock; None where no format fits or the date does not exist."""
         for pattern in self._patterns:
+            # whole, never a part: a date inside a sentence is no time of a scan
             match = pattern.fullmatch(printed)
             if match is not None and (wall := _wall(match.groupdict())) is not None:
                 return wall
@@ -154,6 +156,7 @@ def _pattern(part: str) -> str:
 def _wall(parts: dict[str, str | None]) -> Wall | None:
     zone = parts.get("z")
     offset = None if zone is None else read_offset(zone)
+    # a printed offset that is none: the time would be read in a zone that the carrier contradicts
     if zone is not None and offset is None:
         return None
     year, day = parts.get("Y") or f"20{parts.get('y') or '00'}", parts["d"] or ""
@@ -168,6 +171,8 @@ def _wall(parts: dict[str, str | None]) -> Wall | None:
             identity += second
             precision = TimePrecision.SECOND
             if (fraction := parts.get("f")) is not None:
+                # cut, not rounded: two envelopes with more and fewer digits must not differ by a
+                # carry
                 identity += f".{fraction[:6].ljust(6, '0')}"
     local = _local(identity)
     return None if local is None else Wall(local, precision, identity, offset, zone)

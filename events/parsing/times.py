@@ -98,6 +98,7 @@ class Clock:
             if self.prints_home
             else zone_of_scan(place, journey, country=self.country, airports=self.airports)
         )
+        # the zone is an argument: with the place itself the cache would hardly ever hit
         found = _read(self, printed, local_zone, home=journey.home or self.default_zone, days=days)
         return received(received_at, printed) if found is _ABSENT else found
 
@@ -141,6 +142,7 @@ class Clock:
                 _printed_time(printed, wall, _fixed(wall.local, offset), TzSource.EXPLICIT),
                 zone=zone,
             )
+        # only Area/City: `EST` and the like are names of several zones
         named = zone_named(zone) if "/" in zone else None
         if named is None:
             found = self.read(printed, place, received_at=received_at, journey=journey)
@@ -206,6 +208,7 @@ def in_account(time: PrintedTime, place: EventPlace, zones: Sequence[str]) -> Pr
         within = [
             zone for zone in map(ZoneInfo, zones) if any(same_time(zone, each) for each in theirs)
         ]
+        # the city lies in exactly one of the account's zones; in two of them it decides nothing
         if len(within) == 1:
             return _in_zone_of_account(time, within[0], TzSource.LOCATION)
     found = [_in_zone_of_account(time, ZoneInfo(zone), TzSource.CARRIER_DEFAULT) for zone in zones]
@@ -237,6 +240,7 @@ def _read(
         return _ABSENT
     if days and (wall.offset is None or not clock.trust_offset) and wall.local.time() == MIDNIGHT:
         wall = wall._replace(precision=TimePrecision.DAY)
+    # printed by the carrier: it wins over whatever we know of the place
     if wall.offset is not None and clock.trust_offset:
         return _printed_time(printed, wall, _fixed(wall.local, wall.offset), TzSource.EXPLICIT)
     if local_zone is not None:
@@ -269,8 +273,10 @@ def _in_zone(printed: str, wall: Wall, local_zone: LocalZone, source: TzSource) 
     flag = (OF_SHIPMENT if local_zone.of_shipment else None) if local_zone.certain else SPLIT_REGION
     if offset == later:
         return _printed_time(printed, wall, _fixed(wall.local, offset), source, flag)
+    # an hour that is shown twice: the first of the two, and marked
     if offset > later:
         return _printed_time(printed, wall, _fixed(wall.local, offset), source, AMBIGUOUS)
+    # an hour that was skipped: moved on as clocks were, and its printed wall kept for the identity
     return _printed_time(
         printed, wall, _fixed(wall.local + (later - offset), later), source, SHIFTED
     )
@@ -298,6 +304,7 @@ def offset_between(local: datetime, utc: datetime) -> timedelta | None:
     """
     difference = local - utc
     offset = round(difference / QUARTER) * QUARTER
+    # no zone is further from UTC: then the two times are not of one instant
     return None if abs(difference - offset) > PAIR_TOLERANCE or abs(offset) > OFFSET_MAX else offset
 
 

@@ -58,6 +58,7 @@ def zone_at(
     country: str, region: str | None, postal_code: str | None, city: str | None = None
 ) -> LocalZone | None:
     """Return the zone like `zone_of`; `country` is ISO 3166-1 alpha-2."""
+    # before the region: codes cross the borders of states where zones do
     if postal_code and (by_postal := _by_postal(country, postal_code)):
         return LocalZone(by_postal)
     code = region_code(country, region)
@@ -91,6 +92,7 @@ def region_code(country: str, region: str | None) -> str | None:
     """
     if not region:
         return None
+    # ISO 3166-2 prints the country in front
     code = region.upper().removeprefix(f"{country}-")
     if (country, code) in _rows_by_region():
         return code
@@ -108,6 +110,7 @@ def agreed(of: Iterable[Bearer]) -> LocalZone | None:
     for bearer in of:
         row = zone_row(bearer.country, bearer.region) or zone_row(bearer.country, None)
         zone = ZoneInfo(bearer.zone) if bearer.zone else row and row.zone
+        # one that is unknown, or differs, and none of them decides
         if zone is None or (found is not None and not same_time(found, zone)):
             return None
         found = zone
@@ -118,7 +121,9 @@ def agreed(of: Iterable[Bearer]) -> LocalZone | None:
 def same_time(first: ZoneInfo, second: ZoneInfo) -> bool:
     """Return whether two zones have shown the same time since 2015, and will as far as is known."""
     return first is second or all(
-        at.astimezone(first).utcoffset() == at.astimezone(second).utcoffset() for at in _COMPARED
+        # by what they show, not by name: many names are links to one zone
+        at.astimezone(first).utcoffset() == at.astimezone(second).utcoffset()
+        for at in _COMPARED
     )
 
 

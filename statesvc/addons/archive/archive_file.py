@@ -83,6 +83,7 @@ class ArchiveWriter:
 
     def add(self, record: BodyRecord) -> None:
         """Add a record; records come in the order of their ids, each once."""
+        # the order is what the binary search of the reader relies on
         if record.message_id.bytes <= self._last:
             raise ValueError("records must be added in the order of their message ids")
         self._last = record.message_id.bytes
@@ -105,6 +106,7 @@ class ArchiveWriter:
         while chunk := self._index.read(_CHUNK_BYTES):
             self._write(chunk)
         self._write(_FOOTER.pack(index_at, self._count, b"", b"")[:_DIGEST_AT])
+        # digest and end mark last: a file without them was cut short
         self._write(self._digest.digest() + _END)
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -198,7 +200,9 @@ class ArchiveReader:
 
     def _record(self, place: int) -> BodyRecord:
         message_id, offset, length, checksum = self._entry(place)
+        # bounds from the file are not trusted: a changed index must not make us read gigabytes
         data = self._read(offset, length) if offset + length <= self._index_at else b""
+        # a checksum a record: one that is read need not cost the digest of the whole file
         if zlib.crc32(data) != checksum or length < _RECORD.size:
             raise ArchiveFileError(f"record {place} was changed")
         received, committed, plain_bytes = _RECORD.unpack_from(data)

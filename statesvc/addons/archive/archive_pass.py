@@ -85,6 +85,7 @@ async def run_in_archive(
     """Run the steps of a pass as long as the place is the archive that the ledgers name."""
     try:
         await identity.require()
+        # after the check: only a place that is the archive again ends the refusal that doctor shows
         await identity.end_refusal()
         await steps()
     except ArchiveRefusedError as error:
@@ -184,6 +185,8 @@ class ArchivePass(ABC, Generic[P]):
                 f"the archive's folder: {code} ({error.strerror or type(error).__name__})",
             )
         except NotVerifiedError as error:
+            # before the failure is noted: the next pass writes the files again instead of comparing
+            # them again
             await self.ledger.forget_written(self.connection, first)
             await self._failed(first, name, str(error))
         except PeriodFailedError as error:
@@ -198,7 +201,12 @@ class ArchivePass(ABC, Generic[P]):
             next(iter(progress.digests), None),
         )
         for path in await asyncio.to_thread(
-            self.names.leftovers, self.folder, prefix, retained=retained
+            # of a pass that died while it wrote: without names in the ledger nobody else would
+            # remove them
+            self.names.leftovers,
+            self.folder,
+            prefix,
+            retained=retained,
         ):
             await asyncio.to_thread(remove, path)
         digests = progress.digests or await self.write(period, prefix)
@@ -214,13 +222,17 @@ class ArchivePass(ABC, Generic[P]):
             await self._leave(period, first, name, digests)
 
     async def _leave(self, period: P, first: date, name: str, digests: Mapping[str, bytes]) -> None:
+        # at each period: a volume may be unmounted in the middle of a pass
         await self.identity.require()
+        # from the disk, not from the page cache: what is in memory is not yet archived
         versions = await asyncio.to_thread(self._read_back, digests)
         try:
             stayed = await until_let_go(
                 partial(self._leave_if_held, period, digests, versions), tries=self.drop_tries
             )
         except psycopg.Error as error:
+            # the database checks the ledger itself before it drops a partition; this pass believed
+            # otherwise
             if failure(error) is Failure.NOT_ARCHIVED:
                 raise NotVerifiedError(error.diag.message_primary or "refused") from error
             raise
@@ -236,6 +248,8 @@ class ArchivePass(ABC, Generic[P]):
         versions = []
         for file_name, digest in digests.items():
             try:
+                # before the bytes: a file replaced while it is read has another version than the
+                # one noted
                 versions.append(version_of(self.folder / file_name))
                 if read_back(self.folder / file_name) != digest:
                     raise NotVerifiedError(
@@ -248,6 +262,7 @@ class ArchivePass(ABC, Generic[P]):
     async def _leave_if_held(
         self, period: P, digests: Mapping[str, bytes], versions: list[tuple[object, ...]]
     ) -> int:
+        # once more, as close to the drop as possible
         await self.identity.require()
         if (
             await asyncio.to_thread(

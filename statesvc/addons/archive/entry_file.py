@@ -78,7 +78,10 @@ class EntryFileWriter:
             SCHEMA.with_metadata({b"statesvc.format": FORMAT, **metadata}),
             compression="zstd",
             compression_level=COMPRESSION_LEVEL,
+            # not of hashes and times, which hardly repeat
             use_dictionary=["entry", *(name for name in _BOUND if name not in TIMES)],
+            # of these alone: readers choose row groups by them, and statistics of texts would be in
+            # clear in the footer
             write_statistics=["log_index", "batch_id"],
             write_page_checksum=True,
             sorting_columns=[pq.SortingColumn(0)],

@@ -93,6 +93,8 @@ class JetStream:
             await self._client.connect(
                 servers=f"nats://{self._url.netloc}",
                 name="statesvc",
+                # a reconnect of its own would dial without our check of the address, and repeat
+                # publishes after their lease
                 allow_reconnect=False,
                 connect_timeout=_CONNECT_SECONDS,
                 ping_interval=_PING_SECONDS,

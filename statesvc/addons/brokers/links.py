@@ -61,6 +61,7 @@ class Link:
 
         A publisher's timeout gives up a silent connection.
         """
+        # before the first await: an idle link may be retired at any of them
         self.in_use += 1
         started = _now()
         try:
@@ -96,11 +97,13 @@ class Link:
         if self._opening is None:
             self._opening = asyncio.create_task(self._open(), name="broker connection")
             self._opening.add_done_callback(self._end_of_opening)
+        # a publisher that gives up must not end the opening for the others
         return await asyncio.shield(self._opening)
 
     async def _open(self) -> Connection:
         if self._connection is not None:
             self._give_up(self._connection)
+        # a negative pause returns at once
         await asyncio.sleep(self._not_before - _now())
         try:
             async with asyncio.timeout(self._connect_seconds):
@@ -121,6 +124,7 @@ class Link:
             opening.exception()
 
     def _give_up(self, connection: Connection) -> None:
+        # another publisher has given it up, and a new one may be open
         if connection is not self._connection:
             return
         self._connection = None
@@ -157,6 +161,7 @@ class Links:
         self._total_seconds = total_seconds
         self._idle_seconds = idle_seconds
         self._links_max = links_max
+        # by destination, its login included: another password must not use this connection
         self._held: dict[Destination, _Held] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -231,6 +236,7 @@ class Links:
         return await broker.client().connect(broker.read(url), destination.login, self._dialler)
 
     def _left(self, destination: Destination, held: _Held) -> None:
+        # it may have been retired, and made anew, while this one published
         if not held.link.in_use and self._held.get(destination) is held:
             loop = asyncio.get_running_loop()
             held.retirement = loop.call_later(self._idle_seconds, self._retire, destination)

@@ -83,6 +83,7 @@ async def open_exchange(
     connection = _Connection(address(url, login), transport_factory=_Given(dialler, tls=url.tls))
     try:
         await connection.connect()
+        # without both, a publish that no queue took would look like a delivery
         channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
         opened = RabbitMq(
             connection,
@@ -128,6 +129,7 @@ def properties_of(event: CloudEvent) -> dict[str, Any]:
     return {
         "headers": event.headers("cloudEvents_"),
         "content_type": CONTENT_TYPE,
+        # a confirmed transient message would be lost with the broker's next restart
         "delivery_mode": aio_pika.DeliveryMode.PERSISTENT,
         "message_id": event.id,
         "type": event.attributes["type"],
@@ -199,6 +201,7 @@ class _Given(TransportFactory):
 
 
 async def _exchange(channel: AbstractChannel, name: str) -> AbstractExchange:
+    # not declared: the exchange is the receiver's, and a missing one must be an error
     return await channel.get_exchange(name, ensure=False) if name else channel.default_exchange
 
 

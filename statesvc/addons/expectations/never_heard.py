@@ -75,6 +75,7 @@ async def observe_never_heard(connection: Connection, *, worker: str) -> WatchRe
         )
         if not locked:
             return report
+        # under the locks: before them a message could have come meanwhile
         heard = await heard_numbers(connection, [(one.carrier_id, one.number) for one in locked])
         settled = [
             one for one in locked if one.is_observed or (one.carrier_id, one.number) in heard
@@ -101,6 +102,7 @@ async def _locked(connection: Connection, due: Sequence[DueNumber]) -> list[DueN
         _SQL["lock_streams"], {"shipment_ids": uuids(wanted)}, binary=True
     )
     held = {each for (each,) in await cursor.fetchall()}
+    # a number without a stream: reserved, so that no first message comes between look and entry
     held |= (await (await reserve_streams(connection, wanted, bounded=True)).rows()).keys()
     return [by_id[each] for each in wanted if each in held]
 

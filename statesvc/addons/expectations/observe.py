@@ -110,11 +110,15 @@ async def observe(connection: Connection, *, worker: str) -> WatchReport:
     """Run a pass, of `AT_ONCE` shipments at most. `worker` names the process in the log."""
     report = WatchReport(at_once=AT_ONCE)
     async with connection.transaction():
+        # one watcher at a time in the whole service: two would read the same due rows and wait for
+        # each other's locks
         alone = await (await connection.execute(_SQL["try_alone"])).fetchone()
         if alone != (True,):
             return report
         due = await (await connection.execute(_SQL["due"], {"limit": AT_ONCE})).fetchall()
         report.due = len(due)
+        # before the streams are locked: silence of a carrier that we hold, or that is away, says
+        # nothing of a parcel
         waiting = await carriers_to_put_off(connection, {carrier_id for _, carrier_id in due})
         if waiting:
             put_off = await connection.execute(
@@ -135,6 +139,7 @@ async def carriers_to_put_off(connection: Connection, carrier_ids: set[str]) -> 
 async def _look_again(
     connection: Connection, asked: Sequence[UUID], report: WatchReport, worker: str
 ) -> None:
+    # only now, and skipping what is locked: the due index was read without locks
     cursor = await connection.execute(_SQL["lock_due"], {"shipment_ids": uuids(asked)}, binary=True)
     locked = [shipment_id for (shipment_id,) in await cursor.fetchall()]
     cursor = await connection.execute(
@@ -146,6 +151,7 @@ async def _look_again(
     ]
     if not found:
         return
+    # after the locks, as in an append: times and batch ids grow along each stream
     now = await (await begin_batch(connection)).rows()
     rules = rule_book(now.expectations)
     rows = []
@@ -155,6 +161,8 @@ async def _look_again(
         )
         report.observations += observations
         rows.append(row)
+    # also those without an observation: each gets its next due time, or it would be found again at
+    # once
     await connection.execute(_SQL["save_observed"], encoded(rows, _OBSERVED))
     if report.observations:
         await write_observations(connection, report, now, worker)
@@ -219,6 +227,7 @@ async def write_observations(
     changes = list(map(_change, observations))
     fanned_out = fan_out(changes, subscribed, await _parcels(connection, changes))
     report.notifications = await write_notifications(connection, fanned_out, epoch=now.epoch)
+    # fan-outs before observations: the order of kinds within a batch
     leaf_hashes = await append_fanouts(
         connection, [fanout_of(change, to) for change, to in fanned_out], now=now
     )

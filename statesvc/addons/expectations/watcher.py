@@ -54,8 +54,10 @@ def watcher(pool: Pool, telemetry: Telemetry, waker: Wakes, *, worker: str) -> P
 
     async def work() -> float | None:
         async with pool.connection() as connection:
+            # without a transaction or lock: most of the time nothing is due
             if await (await connection.execute(_SQL["is_due"])).fetchone() != (True,):
                 return None
+            # before the due ones are looked at, so that they are judged by the present rules
             is_rearming = await rearm(connection)
             reports = [
                 await observe(connection, worker=worker),
@@ -106,6 +108,7 @@ async def rearm(connection: Connection) -> bool:
         alone = await (await connection.execute(_SQL["try_alone"])).fetchone()
         if alone != (True,):
             return False
+        # an append that began under the old rules may still commit with its old due time
         settle_seconds = LONGEST_TRANSACTION.total_seconds()
         row = await (
             await connection.execute(_SQL["unapplied"], {"settle_seconds": settle_seconds})
@@ -118,6 +121,7 @@ async def rearm(connection: Connection) -> bool:
             _moved(page, RuleScope(carrier_id, service), await read_rules(connection))
         ):
             await connection.execute(_SQL["set_due"], encoded(moved, _DUE))
+        # a short page is the last: the change is applied
         last = page[-1] if len(page) == PAGE_ROWS else None
         applied = {
             "recorded_at": last and last.recorded_at,

@@ -64,6 +64,7 @@ class _Wanted:
     @property
     def receipt_until(self) -> datetime:
         """Time until which a repetition is recognised."""
+        # from the ETA on: until then the same task may be delivered again
         return max(self.now, self.eta or self.now) + timedelta(days=RECEIPT_DAYS)
 
 
@@ -82,6 +83,7 @@ async def store(
     wanted = [_Wanted(_sealed(keyring, taken, found), _eta(found), now) for taken, found in batch]
     async with connection.transaction():
         stored = await _put(connection, wanted)
+        # after the put, which tells by the receipt which ids were there before
         reused = await _reused(connection, keyring, batch, wanted, stored)
         buried = [
             (one.message.message_id, found.cause, found.detail)
@@ -96,6 +98,8 @@ async def store(
                 for one, (_, is_new) in again
                 if is_new
             ]
+        # in the transaction that put them: a message that cannot be read must not be claimable for
+        # a moment
         if buried:
             message_ids, causes, details = zip(*buried, strict=True)
             parameters = {

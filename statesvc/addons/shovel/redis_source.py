@@ -131,11 +131,13 @@ class RedisSource:
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
         """Take messages left over first, then the lists, the highest priority first."""
         if self._left:
+            # of a killed run: they left their queues first, so they go first
             batch, self._left = self._left[:limit], self._left[limit:]
             return batch
         until = time.monotonic() + wait_seconds
         try:
             while True:
+                # before the lists: a worker that died took them before what waits now
                 await self._take_unacked(limit)
                 if batch := self._left or await (
                     self._move(limit)
@@ -152,8 +154,11 @@ class RedisSource:
 
     async def acknowledge(self, taken: Sequence[Taken]) -> None:
         try:
+            # not a transaction: each removal stands for itself, and MULTI would block other clients
             async with self._client.pipeline(transaction=False) as pipe:
                 for one in taken:
+                    # by value: a list has no ids. Equal bodies are the same task, and the inbox
+                    # knows the second
                     pipe.execute_command("LREM", one.tag, 1, one.body)
                 await pipe.execute()
         except _LOST as error:
@@ -253,6 +258,8 @@ class RedisSource:
                 holding = self._holding(name)
                 async with self._client.pipeline(transaction=False) as pipe:
                     for _ in range(wanted):
+                        # atomic: a message is in one of the lists whenever this process dies. kombu
+                        # pushes left and takes right
                         pipe.execute_command("LMOVE", name, holding, "RIGHT", "LEFT")
                     # None: another consumer was faster
                     batch += [
@@ -276,6 +283,8 @@ class RedisSource:
                 wanted = [value for value in values if wants(_taken(name, value))][:limit]
                 moved = await self._move_these(name, wanted)
                 last = values.index(wanted[-1]) + 1 if len(wanted) == limit else len(values)
+                # those that were moved are gone from the list: what was passed lies that much
+                # nearer to its end
                 self._passed[name] += last - len(moved)
                 if moved:
                     self._is_fruitless = False

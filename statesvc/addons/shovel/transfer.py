@@ -104,6 +104,7 @@ async def transfer(task: TransferTask) -> StoredMessages:
             task.notice(f"{error}; trying again")
             await asyncio.sleep(_AGAIN_SECONDS)
         finally:
+            # also while paused: an open consumer would hold messages that the old workers wait for
             await task.source.close()
     if task.backup is not None:
         task.backup.close()
@@ -149,9 +150,11 @@ async def _run(task: TransferTask) -> bool:
             task.pace.batch_max(task.batch_max), wait_seconds=_IDLE_SECONDS
         )
         if not batch:
+            # asked only when nothing came: counting a shared queue reads all of it
             if task.until_empty and not await task.source.waiting():
                 return True
             continue
+        # for what was taken, not for what was stored: the pace is for the source
         task.pace.spend(len(batch), loop.time())
         if not await _move(task, batch):
             return True
@@ -165,7 +168,9 @@ async def _move(task: TransferTask, batch: Sequence[Taken]) -> bool:
         stored = await _store(task, mapped, now)
     else:
         stored, _ = await asyncio.gather(
-            _store(task, mapped, now), asyncio.to_thread(task.backup.append, batch)
+            # both before the acknowledgement; their order among each other does not matter
+            _store(task, mapped, now),
+            asyncio.to_thread(task.backup.append, batch),
         )
     if stored is None:
         return False

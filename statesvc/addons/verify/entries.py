@@ -212,6 +212,7 @@ def _cursor(connection: Connection[Any]) -> Cursor[Any]:
     too many objects to make.
     """
     cursor = connection.cursor(binary=True)
+    # of this cursor only: elsewhere times are datetimes
     cursor.adapters.register_loader("timestamptz", Int8BinaryLoader)
     return cursor
 
@@ -257,6 +258,7 @@ def _check_archived(
             checks.parts.read(
                 connection, {shipment_id for entry in entries for shipment_id in entry.shipments()}
             )
+        # a shipment that was brought back has its entries in the tables and in the file
         fresh = [entry.counted for entry in entries if not _is_seen(batches, entry)]
         known = [entry.counted for entry in entries if _is_seen(batches, entry)]
         if kind.name == EntryName.ACTION:
@@ -267,6 +269,7 @@ def _check_archived(
         checked.events += len(fresh) if kind.name == EntryName.EVENT else 0
         faults = (
             _check(kind, fresh, places, checks, archived=True),
+            # their bytes are checked as well, but counted twice the sums would not come out
             _check(kind, known, places, checks.without_sums(), archived=True),
         )
         for fault in chain.from_iterable(faults):

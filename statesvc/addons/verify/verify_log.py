@@ -142,17 +142,21 @@ class Verification:
             archived = ArchivedMonths.read(connection, self._order.access.archive)
             with worker_pool(self._order.access, self._order.processes) as workers:
                 self._workers = workers
+                # abandoned before the workers existed: nobody else would tell them
                 if self._is_abandoned:
                     workers.abandon()
+                # what is true of the log now; everything that commits later is not part of this run
                 snapshot = self._begin(connection)
                 files = list(archived.faults())
                 self.report.unread_files = [fault.table for fault in files]
                 self._found(files)
+                # before the entries: the tree says where each batch must be
                 self._tree(snapshot, workers)
                 self._entries(snapshot, workers)
             self._conclude(connection, snapshot, archived, whole=not files)
         self.report.seconds += time.monotonic() - began
         if self._order.state_file is not None:
+            # at the end only: a run that fails goes on from it
             self._order.state_file.unlink(missing_ok=True)
         self._places.discard()
         return self.report
@@ -199,6 +203,7 @@ class Verification:
             return TreeBuilder(
                 self._retained.signed_by, snapshot.announced, covered=self._retained.size
             )
+        # the first key alone: later ones count only if an entry that it covers announces them
         return TreeBuilder(map(str, snapshot.keys[:1]), snapshot.announced)
 
     def _retained_head(self, snapshot: LogSnapshot) -> RetainedHead | None:
@@ -296,6 +301,7 @@ class Verification:
                 self._remark([inversion.fault])
             else:
                 self._found([inversion.fault])
+        # one snapshot for all of these: read apart, a commit in between would look like a fault
         with connection.transaction():
             connection.execute(ENTRIES["snapshot"])
             self._found(stray_aliases(connection))
@@ -336,6 +342,7 @@ class Verification:
         # not every verifier can compute facts
         names = (ROWS,) if digests is None else (ROWS, FACTS)
         for part in suspicious(snapshot.sums, *names):
+            # a broken log has millions: the first show where to look
             if len(self.report.faults) >= FAULTS_MAX:
                 return
             with connection.transaction():
@@ -386,6 +393,7 @@ class Verification:
         }
         unfinished = file.with_name(f"{file.name}.{os.getpid()}")
         unfinished.write_bytes(orjson.dumps(state))
+        # whole or not at all: half a state would begin a run with wrong sums
         unfinished.replace(file)
 
     def _resume(self, state: dict[str, Any]) -> LogSnapshot:

@@ -66,6 +66,8 @@ class Rebuild:
             async for done, pieces, found in self._each(connection, fill_slice):
                 events += found
                 self.progress(done, pieces, events)
+            # before the swap: the first queries after it must not plan with the statistics of an
+            # empty table
             await connection.execute(_SQL["analyze"])
             await catch_up(connection, self.archive)
             await swap(connection, self.archive, actor=self.actor, verb="rebuild", events=events)
@@ -138,6 +140,8 @@ class Rebuild:
                 chosen_password_command(),
             ) as pool,
         ):
+            # all at once: the processes take the next slice themselves, and no slice waits for our
+            # loop
             pending: Sequence[asyncio.Future[T]] = [
                 asyncio.wrap_future(pool.submit(work, piece)) for piece in pieces
             ]
