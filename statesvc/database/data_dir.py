@@ -148,8 +148,8 @@ def remove_socket_dir(folder: Path) -> None:
             short.rmdir()
 
 
-def write_private(path: Path, text: str, user: ServerUser) -> None:
-    """Replace a file as a whole; only `user` may read it."""
+def write_private(path: Path, text: str, user: ServerUser | None = None) -> None:
+    """Replace a file as a whole; only `user`, or that of this process, may read it."""
     unfinished = path.with_name(path.name + ".unfinished")
     unfinished.unlink(missing_ok=True)
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
@@ -158,7 +158,8 @@ def write_private(path: Path, text: str, user: ServerUser) -> None:
         file.flush()
         # before the rename: a crash would leave the name with an empty file
         os.fsync(descriptor)
-    user.give(unfinished)
+    if user is not None:
+        user.give(unfinished)
     unfinished.rename(path)
     sync(path.parent)
 

@@ -4,6 +4,7 @@ key, by the first process.
 
 import base64
 import binascii
+from collections.abc import Mapping
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -45,19 +46,24 @@ def parse_master_keys(text: str) -> MasterKeys:
 
 
 async def load_keyring(connection: AsyncConnection[Any], master: MasterKeys) -> Keyring:
-    found = await _read(connection, master)
+    found = await read_sealed(connection)
     for name in _NAMES:
         if name not in found:
             sealed = master.wrap(SealingKey.fresh(), service_context(name))
             await connection.execute(SQL["insert_key"], {"name": name, "sealed_key": sealed})
     if len(found) < len(_NAMES):
-        found = await _read(connection, master)
-    return Keyring(master=master, digest_key=found["digest"].key, inbox=found["inbox"])
+        found = await read_sealed(connection)
+    return open_keyring(master, found)
 
 
-async def _read(connection: AsyncConnection[Any], master: MasterKeys) -> dict[str, SealingKey]:
-    cursor = await connection.execute(SQL["read_keys"], binary=True)
-    return {name: master.unwrap(sealed, service_context(name)) async for name, sealed in cursor}
+async def read_sealed(connection: AsyncConnection[Any]) -> dict[str, bytes]:
+    """Return the service's keys by name, wrapped."""
+    return dict(await (await connection.execute(SQL["read_keys"], binary=True)).fetchall())
+
+
+def open_keyring(master: MasterKeys, sealed: Mapping[str, bytes]) -> Keyring:
+    digest, inbox = (master.unwrap(sealed[name], service_context(name)) for name in _NAMES)
+    return Keyring(master=master, digest_key=digest.key, inbox=inbox)
 
 
 def service_context(name: str) -> bytes:

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import structlog
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
+from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
 from statesvc.api.personal_reads import was_recorded
@@ -25,13 +27,15 @@ from statesvc.http.connections.connection_gate import (
 )
 from statesvc.http.health import health_routes
 from statesvc.http.keys.api_keys import Keys
+from statesvc.http.keys.kept_keys import KeptKeys
 from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.operation import Route
 from statesvc.http.preferences import WARNINGS
 from statesvc.http.problem import PROBLEM
 from statesvc.ingress.webhooks import Webhooks, build_ingress
-from statesvc.roles.runtime import Launch, Runtime
+from statesvc.roles.runtime import Launch, Runtime, require_sound
 from statesvc.roles.shutdown import Component, ShutdownTimes, run_until_stopped
+from statesvc.roles.start_cache import StartCache
 from statesvc.spool.drain import DrainContext
 from statesvc.spool.open_spool import held_seconds_max, open_spool
 from statesvc.spool.spooling import Spooling
@@ -41,9 +45,9 @@ _READING: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
 log = structlog.get_logger()
 
 
-def api_keys(launch: Launch, pool: Connections) -> Keys:
+def api_keys(launch: Launch, pool: Connections, *, kept: KeptKeys | None = None) -> Keys:
     bootstrap = launch.settings.keys.bootstrap_key
-    return Keys(pool, bootstrap_key=bootstrap.get_secret_value() if bootstrap else None)
+    return Keys(pool, bootstrap_key=bootstrap.get_secret_value() if bootstrap else None, kept=kept)
 
 
 @asynccontextmanager
@@ -52,8 +56,9 @@ async def open_ingress(
 ) -> AsyncIterator[Webhooks]:
     """Open the webhook handler, until all acknowledged messages are stored."""
     settings = launch.settings
-    spool = await open_spool(settings.spool) if launch.role == "ingress" else None
-    spooling = None if spool is None else Spooling(spool=spool)
+    cache = base.cache
+    spool = None if cache is None else await open_spool(settings.spool)
+    spooling = None if cache is None or spool is None else Spooling(spool=spool, clock=cache.clock)
     ingress = build_ingress(
         settings,
         carriers=CARRIERS,
@@ -67,9 +72,15 @@ async def open_ingress(
         spooling=spooling,
         refused=base.refusals.count,
     )
-    if spooling is not None:
+    if cache is not None and spooling is not None:
         base.readiness.spare("database", spooling.refusal)
         spooling.start(_drain_context(launch, base, pool, ingress))
+        breaker = ingress.group_commit.breaker
+        cache.keys.is_away = lambda: not breaker.is_closed
+        if cache.keyring is not None:
+            breaker.failed(asyncio.get_running_loop().time())
+        writer = cache.writer(pool, base.keyring)
+        writer.start()
     # before the server listens: the first request must find somebody who stores it
     await ingress.group_commit.start()
     ingress.ack_counts.start()
@@ -83,7 +94,15 @@ async def open_ingress(
         )
         await ingress.ack_counts.close()
         if spooling is not None:
+            await writer.close()
             await spooling.close()
+
+
+async def _check_late_database(cache: StartCache | None, connection: AsyncConnection[Any]) -> None:
+    """Check what the start checks of a database that answers."""
+    await require_sound(connection)
+    if cache is not None:
+        await cache.check(connection)
 
 
 def _drain_context(launch: Launch, base: Runtime, pool: Pool, ingress: Webhooks) -> DrainContext:
@@ -91,6 +110,7 @@ def _drain_context(launch: Launch, base: Runtime, pool: Pool, ingress: Webhooks)
         dsn=base.dsns.listen,
         pool=pool,
         breaker=ingress.group_commit.breaker,
+        check=partial(_check_late_database, base.cache),
         waker=base.waker,
         pushes=lambda: ingress.group_commit.pushes,
         held_seconds_max=held_seconds_max(launch.settings.spool),

@@ -18,11 +18,16 @@ async def run(launch: Launch) -> int:
     settings = launch.settings
     http = settings.http
     async with (
-        open_runtime(launch, ingress_limits(settings), channels=[]) as base,
+        open_runtime(
+            launch,
+            ingress_limits(settings),
+            channels=[],
+            is_spooled=settings.spool.url is not None,
+        ) as base,
         AsyncExitStack() as stack,
     ):
         base.telemetry.observe_pools({"ingress": base.pool})
-        keys = api_keys(launch, base.pool)
+        keys = api_keys(launch, base.pool, kept=None if base.cache is None else base.cache.keys)
         ingress = await stack.enter_async_context(open_ingress(launch, base, base.pool, keys=keys))
         shared = None if launch.socket is None else SharedPort(launch.socket, is_ingress=True)
         if shared is not None:

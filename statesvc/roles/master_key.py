@@ -34,6 +34,10 @@ class KeySources:
     keys: tuple[bytes | None, ...] = field(repr=False)
     kms: Kms | None
 
+    def opened(self, root: bytes) -> MasterKeys:
+        """Return the keys, with the one under the KMS."""
+        return MasterKeys(root if key is None else key for key in self.keys)
+
 
 def key_sources(settings: Settings) -> KeySources:
     """Return the configured sources.
@@ -78,7 +82,7 @@ async def open_sources(
 ) -> MasterKeys:
     """Open the keys of sources that were looked at before."""
     root = b"" if sources.kms is None else await load_root_key(connection, sources.kms, make=make)
-    return MasterKeys(root if key is None else key for key in sources.keys)
+    return sources.opened(root)
 
 
 def ensure_master_key(settings: Settings) -> Path | None:

@@ -7,13 +7,14 @@ import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import psycopg
 import structlog
+from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
@@ -33,14 +34,18 @@ from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.health.heartbeat import Heartbeat, Incarnation
 from statesvc.http.health import Readiness, shipped_migrations
+from statesvc.http.keys.kept_keys import KeptKeys
 from statesvc.roles.connection_limits import ConnectionPlan, plan_for
 from statesvc.roles.master_key import KeySources, key_sources, open_sources
 from statesvc.roles.metrics_address import RoleMetrics, serving_metrics
 from statesvc.roles.pooler_faults import require_usable_pooler
+from statesvc.roles.refusing_server import refusing
 from statesvc.roles.shutdown import StopSignals
+from statesvc.roles.start_cache import FILE, StartCache
 from statesvc.roles.watchdog import watchdog_pings
 from statesvc.seams import active_addons
 from statesvc.settings.service_settings import DatabaseSettings, Settings
+from statesvc.spool.drain import ServerClock
 from statesvc.telemetry import gauges
 from statesvc.telemetry.loop_lag import loop_lag
 from statesvc.telemetry.metrics import Telemetry
@@ -127,7 +132,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """Everything open and running; `keyring` proves that the database answered once."""
+    """Everything open and running; `keyring` proves that the database answered once, or `cache` did."""
 
     signals: StopSignals
     telemetry: Telemetry
@@ -137,6 +142,7 @@ class Runtime:
     plan: ConnectionPlan
     pool: Pool
     keyring: Keyring
+    cache: StartCache | None
     waker: Waker
     heartbeat: Heartbeat
     listener: Listener
@@ -164,9 +170,11 @@ class StoppedEarlyError(Exception):
 
 @asynccontextmanager
 async def open_runtime(
-    launch: Launch, limits: PoolLimits, *, channels: Sequence[str]
+    launch: Launch, limits: PoolLimits, *, channels: Sequence[str], is_spooled: bool = False
 ) -> AsyncIterator[Runtime]:
     """Open for the time of the block; the listener hears these channels, and needs none.
+
+    `is_spooled`: it opens without the database, too, with the keys of its last start.
 
     The pool has one connection until wake-ups have theirs: where connections are few, wake-ups
     come first.
@@ -178,6 +186,7 @@ async def open_runtime(
     # before anything is opened: a key that cannot be read is the operator's error, and needs no
     # database
     sources = key_sources(settings)
+    cache = start_cache(settings, sources) if is_spooled else None
     resource = resource_of(launch.role, launch.worker_id)
     tracing = build_provider(resource)
     tracer = tracing.get_tracer("statesvc") if tracing is not None else None
@@ -190,7 +199,7 @@ async def open_runtime(
             ) as metrics,
             pool_of(launch, dsns, name=f"statesvc {launch.role}", limits=limits) as pool,
         ):
-            keyring, plan = await _opened(pool, dsns, settings, sources, signals)
+            keyring, plan = await _opened(launch, pool, dsns, sources, signals=signals, cache=cache)
             listener = Listener(
                 dsns.listen,
                 channels,
@@ -228,6 +237,7 @@ async def open_runtime(
                     plan=plan,
                     pool=pool,
                     keyring=keyring,
+                    cache=cache,
                     waker=waker,
                     heartbeat=heartbeat,
                     listener=listener,
@@ -290,33 +300,60 @@ async def pool_of(
 
 
 async def _opened(
-    pool: Pool, dsns: Dsns, settings: Settings, sources: KeySources, signals: StopSignals
+    launch: Launch,
+    pool: Pool,
+    dsns: Dsns,
+    sources: KeySources,
+    *,
+    signals: StopSignals,
+    cache: StartCache | None,
 ) -> tuple[Keyring, ConnectionPlan]:
-    """Wait for the database, its schema and the KMS as long as it takes.
+    """Wait for the database, its schema and the KMS as long as it takes, unless the cache has keys.
 
     Raises KmsError, CopyFaultError, MissingPartitionError, PoolerSettingError and
     TooFewConnectionsError where waiting does not help.
     """
-    while not signals.stopping.is_set():
-        try:
-            # only behind an address of the operator's can there be a pooler
-            if settings.database.database_url is not None:
-                await require_usable_pooler(dsns, settings)
-            async with pool.connection() as connection:
-                # these first: a copied or incomplete database must not get a keyring
-                await require_partitions(connection)
-                await require_no_copy_faults(connection)
-                plan = plan_for(settings, None if dsns.is_pooled else await read_room(connection))
-                return await load_keyring(
-                    connection, await open_sources(sources, connection, make=True)
-                ), plan
-        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction):
-            log.warning("schema_missing", why="run statesvc migrate", delay_seconds=RETRY_SECONDS)
-        except KmsError as error:
-            if not error.transient:
-                raise
-            log.warning("kms_unavailable", why=str(error), delay_seconds=RETRY_SECONDS)
-        except psycopg.OperationalError as error:
-            log.warning("database_unavailable", exc_info=error, delay_seconds=RETRY_SECONDS)
-        await set_within(signals.stopping, RETRY_SECONDS)
+    settings, is_refusing = launch.settings, False
+    async with AsyncExitStack() as stack:
+        while not signals.stopping.is_set():
+            try:
+                # only behind an address of the operator's can there be a pooler
+                if settings.database.database_url is not None:
+                    await require_usable_pooler(dsns, settings)
+                async with pool.connection() as connection:
+                    # first: a copied or incomplete database must not get a keyring
+                    await require_sound(connection)
+                    room = None if dsns.is_pooled else await read_room(connection)
+                    master = await open_sources(sources, connection, make=True)
+                    return await load_keyring(connection, master), plan_for(settings, room)
+            except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction):
+                log.warning(
+                    "schema_missing", why="run statesvc migrate", delay_seconds=RETRY_SECONDS
+                )
+            except KmsError as error:
+                if not error.transient:
+                    raise
+                log.warning("kms_unavailable", why=str(error), delay_seconds=RETRY_SECONDS)
+            except psycopg.OperationalError as error:
+                log.warning("database_unavailable", exc_info=error, delay_seconds=RETRY_SECONDS)
+                if cache is not None and (keyring := await cache.open()) is not None:
+                    return keyring, plan_for(settings, None)
+                if cache is not None and launch.socket is None and not is_refusing:
+                    is_refusing = True
+                    server = refusing(launch.host, launch.port, cache.why_missing, pool)
+                    await stack.enter_async_context(server)
+            await set_within(signals.stopping, RETRY_SECONDS)
     raise StoppedEarlyError
+
+
+async def require_sound(connection: AsyncConnection[Any]) -> None:
+    """Check that the database has partitions and is no faulty copy.
+
+    Raises MissingPartitionError and CopyFaultError.
+    """
+    await require_partitions(connection)
+    await require_no_copy_faults(connection)
+
+
+def start_cache(settings: Settings, sources: KeySources) -> StartCache:
+    return StartCache(settings.database.data_dir / FILE, sources, KeptKeys(), ServerClock())

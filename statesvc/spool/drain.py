@@ -9,7 +9,7 @@ that it took.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
@@ -78,6 +78,8 @@ class DrainContext:
     waker: Wakes
     pushes: Callable[[], int]
     held_seconds_max: float
+    check: Callable[[psycopg.AsyncConnection[Any]], Awaitable[None]] | None = None
+    """Checks the database before the breaker closes; its own errors end the drain."""
 
 
 class Drain:
@@ -141,7 +143,10 @@ class Drain:
     async def _probe(self) -> None:
         """Close the breaker if the database commits in time, for the pool as well."""
         context = self._context
-        seconds = await self._asked(await self._connected())
+        own = await self._connected()
+        seconds = await self._asked(own)
+        if context.check is not None:
+            await context.check(own)
         if seconds <= ANSWER_SECONDS:
             async with asyncio.timeout(_POOL_SECONDS), context.pool.connection() as connection:
                 seconds = await self._asked(connection)

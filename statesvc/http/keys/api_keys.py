@@ -15,6 +15,7 @@ import psycopg
 from aiohttp import hdrs, web
 
 from statesvc.database.pool import Connections
+from statesvc.http.keys.kept_keys import KeptKey, KeptKeys
 from statesvc.http.keys.key_store import SQL, Scope, granted, key_hash, key_id_of
 from statesvc.http.problem import Code, Problem
 
@@ -65,8 +66,11 @@ class Keys:
         bootstrap_key: str | None = None,
         now: Callable[[], float] = time.monotonic,
         remembered_seconds: float = REMEMBERED_SECONDS,
+        kept: KeptKeys | None = None,
     ) -> None:
+        """`kept`: keys to be taken while the database does not answer."""
         self._pool = pool
+        self._kept = kept
         self._remembered_seconds = remembered_seconds
         self._bootstrap_hash = None if bootstrap_key is None else key_hash(bootstrap_key)
         self._now = now
@@ -135,6 +139,18 @@ class Keys:
             raise
 
     async def _find(self, key_id: str, digest: bytes | None) -> Caller | None:
+        if self._kept is None:
+            return await self._find_stored(key_id, digest)
+        if self._kept.is_away() and (key := self._kept.find(key_id, digest)) is not None:
+            return _caller(key)
+        try:
+            return await self._find_stored(key_id, digest)
+        except psycopg.Error:
+            if (key := self._kept.find(key_id, digest)) is None:
+                raise
+            return _caller(key)
+
+    async def _find_stored(self, key_id: str, digest: bytes | None) -> Caller | None:
         async with self._pool.connection() as connection:
             row = await (
                 await connection.execute(
@@ -153,6 +169,11 @@ class Keys:
             owner=row[3],
             scopes=frozenset(scope for scope in Scope if scope in row[2]),
         )
+
+
+def _caller(key: KeptKey) -> Caller:
+    scopes = frozenset(scope for scope in Scope if scope in key.scopes)
+    return key_holder(key.key_id, name=key.name, owner=key.owner, scopes=scopes)
 
 
 def _why_unknown(request: web.Request) -> str:

@@ -4,6 +4,12 @@ SELECT name, key_hash, scopes, owner, coalesce(last_used_at < statesvc.clock() -
 FROM statesvc.api_key
 WHERE key_id = %(key_id)s AND revoked_at IS NULL AND coalesce(expires_at > statesvc.clock(), true);
 
+-- name: push_keys
+-- Return the keys that may push and are still good.
+SELECT k.key_id, k.name, k.owner, encode(k.key_hash, 'hex') AS key_hash, k.scopes, k.expires_at FROM statesvc.api_key k
+WHERE k.revoked_at IS NULL AND coalesce(k.expires_at > statesvc.clock(), true) AND k.scopes && '{ingest,admin}'
+ORDER BY k.key_id;
+
 -- name: note_use
 -- Note that a key was used now.
 UPDATE statesvc.api_key SET last_used_at = statesvc.clock() WHERE key_id = %(key_id)s;
