@@ -16,6 +16,7 @@ import yaml
 from statesvc.api import service_status as status
 from statesvc.api.status_facts import NOTIFICATION_SECONDS_MAX
 from statesvc.health.database_sample import UNSEALED_SECONDS_MAX
+from statesvc.spool.spool_state import SPOOL_SECONDS_MAX
 from statesvc.telemetry import gauges, names, objectives
 from statesvc.telemetry.metric import Instrument, Metric
 
@@ -273,6 +274,13 @@ CAUSES: Final = (
             " acknowledged: {{ $labels.cause }}"
         ),
         page="AckAvailability",
+    ),
+    Cause(
+        alert="SpoolWaits",
+        when=f"max({_s(gauges.SPOOL_OLDEST)}) > {SPOOL_SECONDS_MAX:g}",
+        lasts="0m",
+        severity="page",
+        summary="Acknowledged messages have waited {{ $value | humanizeDuration }} in the spool: the database does not take them",
     ),
     Cause(
         alert="StorageLow",

@@ -27,6 +27,7 @@ from statesvc.queue.depths import QueueDepths
 from statesvc.reading.rollout_store import ALL
 from statesvc.seams import VARIABLE, is_on, parts, sentence
 from statesvc.shipments.awaited_numbers import COUNT_MAX
+from statesvc.spool.spool_state import spool_findings
 
 READY_SECONDS_MAX: Final = 60.0
 HELD_SECONDS_MAX: Final = 4 * 3600.0
@@ -394,6 +395,11 @@ def _addons(facts: Facts) -> Iterator[Finding]:
 CHECKS: Final = (
     Check("storage", "takes what is written", _storage),
     Check("pushes", "are acknowledged", _pushes),
+    Check(
+        "spool",
+        "holds no message that the database could take",
+        lambda facts: spool_findings(facts.spools),
+    ),
     Check(
         "promises", "nothing acknowledged is missing, and no notification that was due", _promises
     ),

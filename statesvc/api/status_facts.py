@@ -28,6 +28,7 @@ from statesvc.sealer.clock_check import ClockCheck, ClockError
 from statesvc.sealer.lead import silent_lead
 from statesvc.seams import parts
 from statesvc.shipments.awaited_numbers import NeverHeard, never_heard_of_late
+from statesvc.spool.spool_state import SpoolState, read_spools
 
 _SQL = queries("statesvc.api", "status_facts")
 
@@ -75,6 +76,7 @@ class Facts:
     left: Sequence[LeftShare]
     unsent: Sequence[Unsent]
     never_heard: NeverHeard
+    spools: Sequence[SpoolState]
     pushes: Mapping[str, Pushes]
     unread: Sequence[Finding]
     """Parts that could not be read; they yield no findings."""
@@ -154,6 +156,7 @@ async def read_facts(connection: AsyncConnection[Any]) -> Facts:
             lambda: never_heard_of_late(connection),
             otherwise=NeverHeard(0, None, []),
         ),
+        spools=await part("spool", lambda: read_spools(connection), otherwise=[]),
         pushes={
             carrier_id: Pushes(*counts) for carrier_id, *counts in await rows("pushes", "pushes")
         },

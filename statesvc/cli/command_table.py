@@ -78,6 +78,10 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             "what gave up and waits for a human: replay or discard",
             calls_api=True,
         ),
+        "spool": ListedCommand(
+            "statesvc.cli.spool_command",
+            "webhooks that were acknowledged while the database was away",
+        ),
         "rollout": ListedCommand(
             "statesvc.cli.rollout",
             "try another normalizer; hold and release a carrier",

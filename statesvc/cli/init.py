@@ -34,6 +34,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a folder, or s3://bucket/prefix: bodies and months of the log go there. Asked for on a terminal; empty: none",
     )
     parser.add_argument(
+        "--spool",
+        metavar="URL",
+        help="nats://host/STREAM, or file:///folder on this machine: webhooks are kept there while the database is away. "
+        "Asked for on a terminal; empty: none",
+    )
+    parser.add_argument(
         "file",
         metavar="FILE",
         type=Path,
@@ -53,8 +59,10 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise CommandError(f"{file} cannot be written: {error.strerror}") from None
     archive = options.archive if options.archive is not None else _asked_archive()
+    spool = options.spool if options.spool is not None else _asked_spool()
+    chosen = _archive_settings(archive) | ({"STATESVC_SPOOL_URL": spool} if spool else {})
     with os.fdopen(descriptor, "w", encoding="utf-8") as target:
-        target.write(settings_file(documented_settings(), chosen=_archive_settings(archive)))
+        target.write(settings_file(documented_settings(), chosen=chosen))
     if not archive and "DATABASE_URL" in os.environ:
         write_line("no archive: everything stays in the database for good (STATESVC_ARCHIVE_DIR)")
     write_line(f"{file}: edit it, then `statesvc --env-file {file} up`")
@@ -68,6 +76,15 @@ def _asked_archive() -> str:
     return input(
         "Archive for bodies and months of the log (a folder or s3://bucket/prefix; empty: none): "
     ).strip()
+
+
+def _asked_spool() -> str:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return ""
+    proposed = f"file://{Path.cwd()}/spool"
+    asked = f"Spool for webhooks while the database is away (empty: {proposed}; none: none): "
+    answer = input(asked).strip()
+    return "" if answer == "none" else answer or proposed
 
 
 def _archive_settings(place: str) -> dict[str, str]:

@@ -38,6 +38,7 @@ from statesvc.roles.shutdown import Component, ShutdownTimes, run_until_stopped
 from statesvc.roles.start_cache import StartCache
 from statesvc.spool.drain import DrainContext
 from statesvc.spool.open_spool import held_seconds_max, open_spool
+from statesvc.spool.spool_gauges import observe_spool
 from statesvc.spool.spooling import Spooling
 
 _READING: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
@@ -74,6 +75,7 @@ async def open_ingress(
     )
     if cache is not None and spooling is not None:
         base.readiness.spare("database", spooling.refusal)
+        observe_spool(base.telemetry, spooling)
         spooling.start(_drain_context(launch, base, pool, ingress))
         breaker = ingress.group_commit.breaker
         cache.keys.is_away = lambda: not breaker.is_closed

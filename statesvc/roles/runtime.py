@@ -45,7 +45,7 @@ from statesvc.roles.start_cache import FILE, StartCache
 from statesvc.roles.watchdog import watchdog_pings
 from statesvc.seams import active_addons
 from statesvc.settings.service_settings import DatabaseSettings, Settings
-from statesvc.spool.drain import ServerClock
+from statesvc.spool.drainer import ServerClock
 from statesvc.telemetry import gauges
 from statesvc.telemetry.loop_lag import loop_lag
 from statesvc.telemetry.metrics import Telemetry

@@ -24,7 +24,7 @@ from statesvc.database.kms.root_key import read_wrapped, unwrapped
 from statesvc.database.pool import Connections
 from statesvc.http.keys.kept_keys import KeptKey, KeptKeys, read_push_keys
 from statesvc.roles.master_key import KeySources
-from statesvc.spool.drain import ServerClock
+from statesvc.spool.drainer import ServerClock
 
 FILE: Final = "ingress-start.json"
 _EVERY_SECONDS: Final = 60.0

@@ -495,6 +495,7 @@ def read_settings() -> Settings:
         webhook_key_sets=read_webhook_key_sets(os.environ),
         chosen_authentication=read_chosen_authentication(os.environ),
         account_zones=read_account_zones(os.environ),
+        spool=SpoolSettings(),
     )
     refuse_empty_proofs(os.environ, allows_unsigned=settings.ingress.allows_unsigned)
     return settings

@@ -72,7 +72,7 @@ class JournalSource:
         self._executor = executor
         self._frames: deque[_Frame] | None = None
         """Frames behind `_place`; None: not counted yet."""
-        self._place = 0
+        self._place = self._messages = self._set_aside = 0
         self._kept: deque[tuple[float, int]] = deque()
         """When the places before were drained."""
 
@@ -97,25 +97,28 @@ class JournalSource:
         frames = self._frames
         if frames is None or place < self._place:
             frames = self._frames = await self.in_thread(self._count, place)
+            self._messages = sum(frame.messages for frame in frames)
         self._place = place
         while frames and frames[0].end <= place:
-            frames.popleft()
-        return Depth(
-            messages=sum(frame.messages for frame in frames),
-            bytes=self.journal.size,
-            oldest_id=frames[0].oldest_id if frames else None,
-            set_aside=len([*self.journal.folder.glob(_SET_ASIDE)]),
-        )
+            self._messages -= frames.popleft().messages
+        self._set_aside = len([*self.journal.folder.glob(_SET_ASIDE)])
+        return self.waiting()
 
-    @property
-    def oldest_id(self) -> UUID | None:
-        return self._frames[0].oldest_id if self._frames else None
+    def waiting(self) -> Depth:
+        """Return the depth as it was last seen."""
+        return Depth(
+            messages=self._messages,
+            bytes=self.journal.size,
+            oldest_id=self._frames[0].oldest_id if self._frames else None,
+            set_aside=self._set_aside,
+        )
 
     async def append(self, messages: Sequence[SpooledMessage]) -> None:
         """Append a frame. Durable when it returns. Raises OSError."""
         if self._frames is None:
             self._frames = deque()
         end = await self.in_thread(self.journal.append, encode(messages))
+        self._messages += len(messages)
         self._frames.append(_Frame(end, len(messages), messages[0].message.message_id))
 
     async def in_thread(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
@@ -185,7 +188,7 @@ class FileSpool:
                 journal = Journal(folder)
             except (JournalInUseError, FileNotFoundError):
                 continue
-            _log.warning("spool_adopted", path=str(folder), bytes=journal.size)
+            _log.warning("spool_adopted", files=folder.name, bytes=journal.size)
             self._adopted[folder] = self._source(journal, has_ended=True)
         return [self._own, *self._adopted.values()]
 
@@ -210,16 +213,24 @@ class FileSpool:
         )
 
     def refusal(self, size: int = 0) -> str | None:
-        used = self._own.journal.size + sum(one.journal.size for one in self._adopted.values())
+        used = self.waiting().bytes
         if used + self._pending_bytes + size > self._bounds.bytes_max:
             return f"it is full, with {used:,} bytes"
         if self._pending_bytes + size > _PENDING_BYTES_MAX:
             return "its disk does not keep up"
-        for source in (self._own, *self._adopted.values()):
-            oldest = source.oldest_id
-            if oldest is not None and _age_seconds(oldest) > self._bounds.age_seconds_max:
-                return "its oldest message waits for too long"
+        oldest = self.waiting().oldest_id
+        if oldest is not None and _age_seconds(oldest) > self._bounds.age_seconds_max:
+            return "its oldest message waits for too long"
         return None
+
+    def waiting(self) -> Depth:
+        depths = [source.waiting() for source in (self._own, *self._adopted.values())]
+        return Depth(
+            messages=sum(depth.messages for depth in depths),
+            bytes=sum(depth.bytes for depth in depths),
+            oldest_id=min((one.oldest_id for one in depths if one.oldest_id), default=None),
+            set_aside=sum(depth.set_aside for depth in depths),
+        )
 
     async def _flush(self) -> None:
         while self._pending:

@@ -166,7 +166,7 @@ class Journal:
                 if (place := number << _SHIFT | offset) not in self._reported:
                     self._reported.add(place)
                     event = "spool_end_torn" if behind is None else "spool_damaged"
-                    _log.error(event, path=str(self._path(number)), at=offset)
+                    _log.error(event, files=self._path(number).name, bytes=offset)
                 if behind is None:
                     return
                 offset = behind

@@ -98,6 +98,9 @@ class Spool(Protocol):
         Durable when it returns. Raises SpoolRefusedError.
         """
 
+    def waiting(self) -> Depth:
+        """Return the depth as it was last seen."""
+
     async def sources(self) -> Sequence[SpoolSource]:
         """Return the sources that this process drains."""
 

@@ -9,7 +9,8 @@ from uuid import UUID
 import structlog
 
 from statesvc.bodies.sealed_message import SealedMessage
-from statesvc.spool.drain import Drain, DrainContext, ServerClock
+from statesvc.spool.drain import Drain, DrainContext
+from statesvc.spool.drainer import ServerClock
 from statesvc.spool.spool import Spool, SpooledMessage, SpoolRefusedError
 
 _KEEP_SECONDS: Final = 2.0

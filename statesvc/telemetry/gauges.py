@@ -12,6 +12,17 @@ INGEST_STORAGE_LOW: Final = gauge(
     "1 while webhooks are refused because the disk is at "
     "STATESVC_INGRESS_DISK_FREE_BYTES_MIN. Embedded server only.",
 )
+SPOOL_MESSAGES: Final = gauge(
+    "statesvc.spool.messages",
+    "{message}",
+    "Acknowledged messages in this process's spool that the database has not stored yet.",
+)
+SPOOL_BYTES: Final = gauge(
+    "statesvc.spool.used", "By", "Bytes of the spool, of the STATESVC_SPOOL_BYTES_MAX it may have."
+)
+SPOOL_OLDEST: Final = gauge(
+    "statesvc.spool.oldest", "s", "Age of the spool's oldest message that waits; 0 without any."
+)
 INGEST_LAST_PUSH: Final = gauge(
     "statesvc.ingest.last_push",
     "s",

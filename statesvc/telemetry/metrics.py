@@ -78,6 +78,7 @@ class Telemetry:
             names.INGEST_ACK_DURATION, partial(count_acknowledgement, self.objectives)
         )
         self.ingest_duplicates = self._counter(names.INGEST_DUPLICATES)
+        self.ingest_spooled = self._counter(names.INGEST_SPOOLED)
         self.refusals = self._counter(names.REFUSALS)
         self.request_warnings = self._counter(names.REQUEST_WARNINGS)
         self.messages_claimed = self._counter(names.MESSAGES_CLAIMED)

@@ -32,6 +32,11 @@ INGEST_DUPLICATES: Final = counter(
     "Byte-identical retries; divided by the ACKs, a carrier's retry rate.",
     Attribute.CARRIER,
 )
+INGEST_SPOOLED: Final = counter(
+    "statesvc.ingest.spooled",
+    "{message}",
+    "Messages acknowledged once the spool had them, because the database did not answer.",
+)
 REFUSALS: Final = counter(
     "statesvc.refusals",
     "{refusal}",

@@ -56,6 +56,7 @@ WELL: Final[Series] = {
     'statesvc_processes_silent{type="ingress"}': "0x300",
     'statesvc_processes_died{type="worker"}': "1x300",
     "statesvc_ingest_storage_low": "0x300",
+    "statesvc_spool_oldest_seconds": "20x300",
     'up{job="statesvc",instance="a"}': "1x300",
     'statesvc_inbox_oldest_ready_seconds{carrier="ups"}': "3x300",
     'statesvc_inbox_oldest_held_seconds{carrier="ups"}': "0x300",
@@ -130,6 +131,7 @@ TROUBLE: Final[dict[str, Series]] = {
     "PartitionHorizon": {"statesvc_partitions_horizon_seconds": "90000x300"},
     "NotifyQueue": {"statesvc_database_notify_queue": "0.6x300"},
     "OldTransaction": {"statesvc_database_oldest_transaction_seconds": "2000x300"},
+    "SpoolWaits": {"statesvc_spool_oldest_seconds": "0+60x300"},
     "DiskFilling": {'statesvc_disk_free_bytes{volume="data"}': "9e11-1e10x300"},
 }
 """Series that differ when an alert is to fire."""

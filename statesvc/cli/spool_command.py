@@ -1,0 +1,84 @@
+"""`statesvc spool list | drain`: the messages that were acknowledged before the database had them."""
+
+import argparse
+import asyncio
+
+import psycopg
+
+from statesvc.background.duration import duration
+from statesvc.cli.command_error import CommandError
+from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.database.dsns import Dsns
+from statesvc.database.wakeups.direct import connect_direct
+from statesvc.roles.runtime import require_database
+from statesvc.settings.service_settings import Settings, load_settings
+from statesvc.spool.drainer import Drainer, ServerClock
+from statesvc.spool.open_spool import held_seconds_max, open_spool
+from statesvc.spool.spool_state import read_spools
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    listing = verbs.add_parser("list", help="list the spools that the database knows")
+    draining = verbs.add_parser(
+        "drain",
+        help="store what waits in the spool of STATESVC_SPOOL_URL, where no ingress does it",
+    )
+    for parser_of_verb in (listing, draining):
+        parser_of_verb.add_argument("--json", action="store_true", help="for scripts")
+
+
+def run(options: argparse.Namespace) -> int:
+    settings = load_settings()
+    dsns = require_database(settings.database)
+    try:
+        if options.verb == "list":
+            return asyncio.run(_list(dsns, as_json=options.json))
+        return asyncio.run(_drain(settings, dsns, as_json=options.json))
+    except psycopg.OperationalError as error:
+        raise CommandError(f"the database does not answer: {error}") from None
+
+
+async def _list(dsns: Dsns, *, as_json: bool) -> int:
+    async with await connect_direct(dsns.listen, application_name="statesvc spool") as connection:
+        spools = await read_spools(connection)
+    if as_json:
+        write_json([spool._asdict() for spool in spools])
+    elif not spools:
+        write_line("no spool")
+    else:
+        head = ("SPOOL", "MESSAGES", "BYTES", "OLDEST", "SET ASIDE", "DRAINED")
+        write_table(
+            head,
+            [
+                (
+                    spool.name,
+                    f"{spool.messages:,}",
+                    f"{spool.bytes:,}",
+                    "" if spool.seconds is None else duration(spool.seconds),
+                    f"{spool.set_aside:,}",
+                    f"{duration(spool.unseen_seconds)} ago",
+                )
+                for spool in spools
+            ],
+        )
+    return 0
+
+
+async def _drain(settings: Settings, dsns: Dsns, *, as_json: bool) -> int:
+    spool = await open_spool(settings.spool)
+    if spool is None:
+        raise CommandError("STATESVC_SPOOL_URL is not set: there is no spool")
+    held = held_seconds_max(settings.spool)
+    drainer = Drainer(spool, ServerClock(), dsn=dsns.listen, held_seconds_max=held)
+    try:
+        await drainer.drain_all()
+        await drainer.sign_off()
+    finally:
+        await drainer.disconnect()
+        await spool.close()
+    if as_json:
+        write_json({"stored": drainer.stored})
+    else:
+        write_line(f"stored {drainer.stored:,} messages; an ingress that runs drains its own")
+    return 0
