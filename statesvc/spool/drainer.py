@@ -21,7 +21,7 @@ from statesvc.database.wakeups.direct import connect_direct
 from statesvc.spool.spool import Depth, Portion, Spool, SpooledMessage, SpoolSource
 
 _REPORTED_SECONDS: Final = 1.0
-_CLEAR_MARGIN: Final = timedelta(seconds=15)
+_CLEAR_MARGIN: Final = timedelta(seconds=30)
 """A message is kept within this time of its id."""
 _OF_A_ROW: Final = frozenset({Failure.REFUSED_DATA, Failure.DUPLICATE})
 

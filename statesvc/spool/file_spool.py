@@ -20,17 +20,19 @@ from uuid import UUID
 
 import structlog
 
-from statesvc.bodies.sealed_message import unix_ms_of
 from statesvc.spool.journal import Journal, JournalInUseError
 from statesvc.spool.spool import (
+    PENDING_BYTES_MAX,
     PORTION_BYTES,
     PORTION_MESSAGES,
     Depth,
+    KeptPlaces,
     Portion,
     SpoolBounds,
     SpooledMessage,
     SpoolRefusedError,
     SpoolSource,
+    age_seconds,
     decode,
     encode,
 )
@@ -38,8 +40,6 @@ from statesvc.spool.spool import (
 _FRAME_BYTES: Final = 1024 * 1024
 _REMEMBERED: Final = 100_000
 """Digests of kept messages in memory: later retries of older ones are kept again."""
-_PENDING_BYTES_MAX: Final = 32 * 1024 * 1024
-_MARKS: Final = 100
 _SET_ASIDE: Final = "*.refused"
 
 _log = structlog.get_logger()
@@ -68,26 +68,18 @@ class JournalSource:
         self.name = f"file:{journal.folder.name}"
         self.has_ended = has_ended
         self.journal = journal
-        self._keep_seconds = keep_seconds
         self._executor = executor
         self._frames: deque[_Frame] | None = None
         """Frames behind `_place`; None: not counted yet."""
         self._place = self._messages = self._set_aside = 0
-        self._kept: deque[tuple[float, int]] = deque()
-        """When the places before were drained."""
+        self._kept = KeptPlaces(keep_seconds)
 
     async def read(self, place: int) -> Portion | None:
         return await self.in_thread(self._read, place)
 
     async def settle(self, place: int) -> None:
-        now = time.monotonic()
-        kept = self._kept
-        if kept and now - kept[-1][0] < self._keep_seconds / _MARKS:
-            kept[-1] = (kept[-1][0], place)
-        elif not kept or place != kept[-1][1]:
-            kept.append((now, place))
-        while kept and now - kept[0][0] >= self._keep_seconds:
-            await self.in_thread(self.journal.drop_before, kept.popleft()[1])
+        if (dropped := self._kept.settled(place)) is not None:
+            await self.in_thread(self.journal.drop_before, dropped)
 
     async def set_aside(self, message: SpooledMessage) -> None:
         path = self.journal.folder / f"{message.message.message_id}.refused"
@@ -168,7 +160,7 @@ class FileSpool:
 
     async def keep(self, message: SpooledMessage) -> UUID:
         known = self._known.get(message.message.digest)
-        if known is not None and _age_seconds(known) < self._bounds.age_seconds_max:
+        if known is not None and age_seconds(known) < self._bounds.age_seconds_max:
             return known
         size = len(message.message.sealed)
         if (refusal := self.refusal(size)) is not None:
@@ -216,10 +208,10 @@ class FileSpool:
         used = self.waiting().bytes
         if used + self._pending_bytes + size > self._bounds.bytes_max:
             return f"it is full, with {used:,} bytes"
-        if self._pending_bytes + size > _PENDING_BYTES_MAX:
+        if self._pending_bytes + size > PENDING_BYTES_MAX:
             return "its disk does not keep up"
         oldest = self.waiting().oldest_id
-        if oldest is not None and _age_seconds(oldest) > self._bounds.age_seconds_max:
+        if oldest is not None and age_seconds(oldest) > self._bounds.age_seconds_max:
             return "its oldest message waits for too long"
         return None
 
@@ -257,10 +249,6 @@ class FileSpool:
         while len(self._known) >= _REMEMBERED:
             del self._known[next(iter(self._known))]
         self._known[kept.message.digest] = kept.message.message_id
-
-
-def _age_seconds(message_id: UUID) -> float:
-    return time.time() - unix_ms_of(message_id) / 1000
 
 
 def _write(path: Path, data: bytes) -> None:

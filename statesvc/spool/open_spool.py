@@ -1,5 +1,6 @@
 """Opens the spool of STATESVC_SPOOL_URL."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -25,7 +26,11 @@ def held_seconds_max(settings: SpoolSettings) -> float:
 
 
 async def open_spool(settings: SpoolSettings) -> Spool | None:
-    """Open the spool; None without a setting. Raises OSError."""
+    """Open the spool; None without a setting. Raises OSError, ValueError and ImportError."""
     if settings.url is None:
         return None
-    return FileSpool(Path(unquote(urlsplit(settings.url).path)), bounds_of(settings))
+    if settings.url.startswith("file:"):
+        return FileSpool(Path(unquote(urlsplit(settings.url).path)), bounds_of(settings))
+    nats_spool = import_module("statesvc.spool.nats_spool")
+    spool: Spool = nats_spool.NatsSpool(settings.url, bounds_of(settings))
+    return spool

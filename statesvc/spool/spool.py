@@ -8,6 +8,8 @@ be read several times; `put` makes that one message.
 """
 
 import struct
+import time
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,10 +18,13 @@ from uuid import UUID
 
 import orjson
 
-from statesvc.bodies.sealed_message import SealedMessage
+from statesvc.bodies.sealed_message import SealedMessage, unix_ms_of
 
 PORTION_MESSAGES: Final = 128
 PORTION_BYTES: Final = 1024 * 1024
+PENDING_BYTES_MAX: Final = 32 * 1024 * 1024
+"""Bytes that may wait for the spool."""
+_MARKS: Final = 100
 
 _LENGTH: Final = struct.Struct(">I")
 
@@ -60,6 +65,26 @@ class Depth:
     oldest_id: UUID | None = None
     set_aside: int = 0
     """Messages that the database refuses for themselves."""
+
+
+class KeptPlaces:
+    """Places whose messages are stored, for as long as they stay in the spool after that."""
+
+    def __init__(self, keep_seconds: float) -> None:
+        self._keep_seconds = keep_seconds
+        self._settled: deque[tuple[float, int]] = deque()
+
+    def settled(self, place: int) -> int | None:
+        """Note the place; return the one before which messages may be dropped now."""
+        now, settled = time.monotonic(), self._settled
+        if settled and now - settled[-1][0] < self._keep_seconds / _MARKS:
+            settled[-1] = (settled[-1][0], place)
+        elif not settled or place != settled[-1][1]:
+            settled.append((now, place))
+        dropped = None
+        while settled and now - settled[0][0] >= self._keep_seconds:
+            dropped = settled.popleft()[1]
+        return dropped
 
 
 class SpoolSource(Protocol):
@@ -109,6 +134,10 @@ class Spool(Protocol):
 
     async def close(self) -> None:
         """Close it. Messages stay."""
+
+
+def age_seconds(message_id: UUID) -> float:
+    return time.time() - unix_ms_of(message_id) / 1000
 
 
 def encode(spooled: Iterable[SpooledMessage]) -> bytes:

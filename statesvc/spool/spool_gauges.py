@@ -1,8 +1,6 @@
 """Metrics of the spool of an ingress process."""
 
-import time
-
-from statesvc.bodies.sealed_message import unix_ms_of
+from statesvc.spool.spool import age_seconds
 from statesvc.spool.spooling import Spooling
 from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Telemetry
@@ -13,7 +11,7 @@ def observe_spool(telemetry: Telemetry, spooling: Spooling) -> None:
 
     def oldest() -> float:
         message_id = waiting().oldest_id
-        return 0.0 if message_id is None else time.time() - unix_ms_of(message_id) / 1000
+        return 0.0 if message_id is None else age_seconds(message_id)
 
     telemetry.ingest_spooled.add(0)
     spooling.kept = lambda: telemetry.ingest_spooled.add(1)

@@ -126,6 +126,20 @@ class Nats(Server):
         return await _speaks(self.port, b"", b"INFO")
 
 
+def nats_cluster(folder: Path) -> list[Nats]:
+    """Return three servers of a cluster, to be started together."""
+    ports = [free_port() for _ in range(3)]
+    routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
+    return [
+        Nats(
+            folder / f"node-{number}",
+            f'server_name: "n{number}"\n'
+            f'cluster {{ name: "c", listen: "127.0.0.1:{port}", routes: [{routes}] }}',
+        )
+        for number, port in enumerate(ports)
+    ]
+
+
 class RabbitMq(Server):
     """RabbitMQ with a port mapper of its own, so that nothing of it outlives the test or meets
     the machine's own broker.

@@ -39,7 +39,7 @@ async def acknowledged(site: Site, body: str) -> tuple[UUID, bool]:
 
 async def stored(site: Site, count: int) -> list[tuple[UUID, Any, Any]]:
     """Wait until so many messages are stored, and the spool is clear of all pushes until now."""
-    now = datetime.now(UTC) - timedelta(seconds=15)
+    now = datetime.now(UTC) - timedelta(seconds=30)
     async with asyncio.timeout(20):
         while True:
             rows = await site.rows(

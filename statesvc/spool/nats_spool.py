@@ -1,0 +1,295 @@
+"""A spool in NATS JetStream: `nats://[user:password@]host[,host]/STREAM[?replicas=3]`, `tls://` alike.
+
+The digest is the message's id in the stream, which drops repeated ones for as long as a message may
+wait. A sync at each write is the servers' setting (`sync_interval: always`).
+"""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
+
+import nats.errors
+import nats.js.errors
+import structlog
+from nats.aio.client import Client
+from nats.js.api import (
+    ConsumerConfig,
+    DeliverPolicy,
+    DiscardPolicy,
+    RetentionPolicy,
+    StorageType,
+    StreamConfig,
+    StreamInfo,
+)
+
+from statesvc.background.waiting import cancel_fully
+from statesvc.spool.spool import (
+    PENDING_BYTES_MAX,
+    PORTION_BYTES,
+    PORTION_MESSAGES,
+    Depth,
+    KeptPlaces,
+    Portion,
+    SpoolBounds,
+    SpooledMessage,
+    SpoolRefusedError,
+    SpoolSource,
+    age_seconds,
+    decode,
+    encode,
+)
+
+_STREAM: Final = re.compile(r"[A-Za-z0-9_-]+")
+_PUBLISH_SECONDS: Final = 1.0
+_RETRY_SECONDS: Final = 0.1
+_FULL: Final = frozenset({10023, 10047, 10054, 10077})
+"""JetStream's numbers: no resources, no storage, message too large, store full."""
+
+_log = structlog.get_logger()
+
+
+class NatsSource:
+    """The stream as a source."""
+
+    has_ended = False
+
+    def __init__(self, spool: "NatsSpool", info: StreamInfo, keep_seconds: float) -> None:
+        self.name = f"nats:{info.config.name}:{info.created}"
+        self._spool = spool
+        self._kept = KeptPlaces(keep_seconds)
+        self._subscription: Any = None
+        self._next = 0
+
+    async def read(self, place: int) -> Portion | None:
+        last = await self._spool.last_place()
+        if last <= place:
+            return None
+        if self._subscription is None or self._next != place:
+            await self._subscribe(place)
+        messages: list[SpooledMessage] = []
+        size, end = 0, place
+        while end < last and len(messages) < PORTION_MESSAGES and size < PORTION_BYTES:
+            try:
+                found = await self._subscription.next_msg(timeout=_PUBLISH_SECONDS)
+            except nats.errors.TimeoutError:
+                break
+            messages += decode(found.data)
+            size += len(found.data)
+            end = found.metadata.sequence.stream
+        self._next = end
+        return Portion(messages, end) if messages else None
+
+    async def settle(self, place: int) -> None:
+        if (dropped := self._kept.settled(place)) is not None:
+            await self._spool.purge(dropped)
+
+    async def set_aside(self, message: SpooledMessage) -> None:
+        await self._spool.set_aside(message)
+
+    async def depth(self, place: int) -> Depth:
+        return await self._spool.depth(place)
+
+    async def _subscribe(self, place: int) -> None:
+        if self._subscription is not None:
+            await self._subscription.unsubscribe()
+        config = ConsumerConfig(
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=place + 1
+        )
+        self._subscription = await self._spool.stream.subscribe(
+            self._spool.kept_subject, ordered_consumer=True, config=config
+        )
+
+
+class NatsSpool:
+    """It connects, and makes the stream where there is none, in the background."""
+
+    is_shared = True
+
+    def __init__(self, url: str, bounds: SpoolBounds) -> None:
+        """Begin to connect. Raises ValueError for a URL that it does not understand."""
+        parts = urlsplit(url)
+        self._name = parts.path.strip("/")
+        if not _STREAM.fullmatch(self._name):
+            raise ValueError("STATESVC_SPOOL_URL names no stream: nats://host/STREAM")
+        user, at, hosts = parts.netloc.rpartition("@")
+        self._servers = [f"{parts.scheme}://{user}{at}{host}" for host in hosts.split(",")]
+        self._replicas = int(parse_qs(parts.query).get("replicas", ["3"])[0])
+        self._bounds = bounds
+        self.kept_subject = f"{self._name}.kept"
+        self._refused_subject = f"{self._name}.refused"
+        self._client = Client()
+        self.stream: Any = self._client.jetstream(timeout=_PUBLISH_SECONDS)
+        self._source: NatsSource | None = None
+        self._why: str | None = "it is not connected yet"
+        self._depth = Depth()
+        self._pending_bytes = 0
+        self._opening = asyncio.create_task(self._open(), name="spool-open")
+
+    async def keep(self, message: SpooledMessage) -> UUID:
+        payload = encode([message])
+        if (refusal := self.refusal(len(payload))) is not None:
+            raise SpoolRefusedError(refusal)
+        self._pending_bytes += len(payload)
+        try:
+            return await self._keep(
+                message.message.message_id, message.message.digest.hex(), payload
+            )
+        finally:
+            self._pending_bytes -= len(payload)
+
+    def refusal(self, size: int = 0) -> str | None:
+        if self._why is not None or not self._client.is_connected:
+            return self._why or "no server of it answers"
+        if size > self._client.max_payload:
+            return f"its servers take {self._client.max_payload:,} bytes at most (max_payload)"
+        if self._pending_bytes + size > PENDING_BYTES_MAX:
+            return "it does not keep up"
+        if self._depth.bytes + size > self._bounds.bytes_max:
+            return f"it is full, with {self._depth.bytes:,} bytes"
+        oldest = self._depth.oldest_id
+        if oldest is not None and age_seconds(oldest) > self._bounds.age_seconds_max:
+            return "its oldest message waits for too long"
+        return None
+
+    def waiting(self) -> Depth:
+        return self._depth
+
+    async def sources(self) -> Sequence[SpoolSource]:
+        if self._source is None or not self._client.is_connected:
+            return []
+        return [self._source]
+
+    async def forget(self, source: SpoolSource) -> None:
+        """Keep it: others add to it."""
+
+    async def close(self) -> None:
+        await cancel_fully(self._opening)
+        with contextlib.suppress(nats.errors.Error, OSError):
+            await self._client.close()
+
+    async def last_place(self) -> int:
+        info = await self._answered(self.stream.stream_info(self._name))
+        return int(info.state.last_seq)
+
+    async def purge(self, place: int) -> None:
+        purged = self.stream.purge_stream(self._name, seq=place + 1, subject=self.kept_subject)
+        await self._answered(purged)
+
+    async def set_aside(self, message: SpooledMessage) -> None:
+        await self._answered(self.stream.publish(self._refused_subject, encode([message])))
+
+    async def depth(self, place: int) -> Depth:
+        info = await self._answered(
+            self.stream.stream_info(self._name, subjects_filter=self._refused_subject)
+        )
+        subjects = info.state.subjects or {}
+        oldest = None
+        if info.state.last_seq > place:
+            with contextlib.suppress(nats.js.errors.NotFoundError):
+                found = await self._answered(
+                    self.stream.get_msg(
+                        self._name, seq=place + 1, subject=self.kept_subject, next=True
+                    )
+                )
+                oldest = decode(found.data)[0].message.message_id
+        self._depth = Depth(
+            messages=0 if oldest is None else info.state.last_seq - place,
+            bytes=info.state.bytes,
+            oldest_id=oldest,
+            set_aside=sum(subjects.values()),
+        )
+        return self._depth
+
+    async def _keep(self, message_id: UUID, digest: str, payload: bytes) -> UUID:
+        known_as = digest
+        while True:
+            headers = {"Nats-Msg-Id": known_as}
+            try:
+                stored = await self.stream.publish(
+                    self.kept_subject, payload, timeout=_PUBLISH_SECONDS, headers=headers
+                )
+                if not stored.duplicate:
+                    return message_id
+                first = await self.stream.get_msg(self._name, seq=stored.seq)
+                return decode(first.data)[0].message.message_id
+            except nats.js.errors.NotFoundError:
+                # the first one is drained: it is known by its digest, and this one's id leads there
+                known_as = f"{digest}-{message_id}"
+            except nats.js.errors.APIError as error:
+                if error.err_code in _FULL:
+                    raise SpoolRefusedError(error.description or "it is full") from error
+                await asyncio.sleep(_RETRY_SECONDS)
+            except (nats.errors.Error, TimeoutError) as error:
+                if not self._client.is_connected and not self._client.is_reconnecting:
+                    raise SpoolRefusedError(str(error)) from error
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _open(self) -> None:
+        while True:
+            try:
+                if not self._client.is_connected:
+                    await self._client.connect(
+                        self._servers,
+                        name="statesvc spool",
+                        error_cb=_ignore,
+                        connect_timeout=2,
+                        reconnect_time_wait=0.2,  # type: ignore[arg-type]
+                        max_reconnect_attempts=-1,
+                        ping_interval=5,
+                    )
+                info = await self._stream()
+            except (nats.errors.Error, OSError, TimeoutError) as error:
+                why = f"the stream {self._name} is not there: {error}"
+                if why != self._why:
+                    _log.warning("spool_away", why=str(error))
+                self._why = why
+                await asyncio.sleep(1)
+            else:
+                self._why = self._flaw(info.config)
+                if self._why is not None:
+                    _log.error("spool_unsafe", why=self._why)
+                self._source = NatsSource(self, info, self._bounds.keep_seconds)
+                return
+
+    async def _stream(self) -> StreamInfo:
+        try:
+            info: StreamInfo = await self.stream.stream_info(self._name)
+        except nats.js.errors.NotFoundError:
+            info = await self.stream.add_stream(
+                StreamConfig(
+                    name=self._name,
+                    subjects=[self.kept_subject, self._refused_subject],
+                    storage=StorageType.FILE,
+                    retention=RetentionPolicy.LIMITS,
+                    discard=DiscardPolicy.NEW,
+                    num_replicas=self._replicas,
+                    max_bytes=self._bounds.bytes_max,
+                    duplicate_window=self._bounds.age_seconds_max,
+                )
+            )
+        return info
+
+    def _flaw(self, config: StreamConfig) -> str | None:
+        """Return why messages could get lost in a stream that somebody else made."""
+        if config.discard != DiscardPolicy.NEW or config.max_age:
+            return f"the stream {self._name} drops messages by age, or old ones for new ones"
+        if config.storage != StorageType.FILE or config.retention != RetentionPolicy.LIMITS:
+            return f"the stream {self._name} is not kept in files until it is purged"
+        return None
+
+    async def _answered(self, call: Any) -> Any:  # noqa: ANN401 - of the client
+        """Return the answer of a call. Raises OSError where no server gives it."""
+        try:
+            return await call
+        except nats.js.errors.NotFoundError:
+            raise
+        except (nats.errors.Error, TimeoutError) as error:
+            raise OSError(str(error)) from error
+
+
+async def _ignore(_error: Exception) -> None:
+    """Leave it to the calls, which fail."""
