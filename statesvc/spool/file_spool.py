@@ -1,7 +1,7 @@
 """A spool in a folder of this machine: `file:///var/lib/statesvc/spool`.
 
 Each process appends to a journal in a folder of its own, one sync for all that arrived meanwhile,
-and drains it. It also drains the journals of ended processes, whose locks are free. It survives a
+and drains it. It also drains the journals of ended processes: their locks are free. It survives a
 restart and a power loss of the machine, but not the loss of the disk.
 """
 

@@ -17,6 +17,8 @@ from tests.soak.traffic import Told
 
 UNDER_WAY_MAX: Final = 128
 ANSWER_SECONDS: Final = 5.0
+LONG_ANSWER_SECONDS: Final = 15.0
+"""Of carriers that push once."""
 IMPATIENT_SHARE: Final = 0.03
 """Share of the acknowledged pushes that their carriers send again, as if the ACK had come too
 late.
@@ -52,12 +54,14 @@ class Carriers:
         ledger: Ledger,
         pushes: Iterator[Told],
         rate: float,
+        tries_once: bool = False,
     ) -> None:
         self._session = session
         self._url = url
         self._ledger = ledger
         self._pushes = pushes
         self._rate = rate
+        self._tries_once = tries_once
         self._slots = asyncio.Semaphore(UNDER_WAY_MAX)
         self._unanswered: dict[int, float] = {}
         self._stopping = asyncio.Event()
@@ -102,13 +106,16 @@ class Carriers:
     async def _push(self, told: Told, number: int) -> None:
         tries = 0
         while not await self._try(told):
+            if self._tries_once:
+                del self._unanswered[number]
+                return
             self.sent.retries += 1
             pause = _PAUSES_SECONDS[min(tries, len(_PAUSES_SECONDS) - 1)]
             tries += 1
             await asyncio.sleep(pause * self._rng.uniform(0.5, 1.0))
         self.sent.acked_at.append(time.monotonic())
         self.sent.ack_seconds.append(self.sent.acked_at[-1] - self._unanswered.pop(number))
-        if self._rng.random() < IMPATIENT_SHARE:
+        if not self._tries_once and self._rng.random() < IMPATIENT_SHARE:
             self.sent.retries += 1
             await self._try(told)
 
@@ -118,7 +125,9 @@ class Carriers:
                 async with self._session.post(
                     f"{self._url()}/v1/webhooks/{told.carrier_id}",
                     data=told.body,
-                    timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
+                    timeout=aiohttp.ClientTimeout(
+                        total=LONG_ANSWER_SECONDS if self._tries_once else ANSWER_SECONDS
+                    ),
                 ) as answer:
                     said = await answer.json() if "json" in answer.content_type else {}
             except (aiohttp.ClientError, TimeoutError):

@@ -69,6 +69,12 @@ class SoakServer:
         os.kill(pid, signal.SIGKILL)
         await asyncio.to_thread(self._embedded.start)
 
+    async def be_away(self, seconds: float) -> None:
+        """Kill all of its processes at once, and start it again after so long."""
+        postgres.kill_all(self.data_dir / "postgres")
+        await asyncio.sleep(seconds)
+        await asyncio.to_thread(self._embedded.start)
+
     async def lose_power(self, disk: Disk) -> None:
         """Kill it, have the disk that its folder is on forget what was not flushed, and start it
         again.

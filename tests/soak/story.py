@@ -26,7 +26,7 @@ from tests.soak.carriers import Carriers
 from tests.soak.crew import Crew, Member, Post
 from tests.soak.ledger import Ledger, promises
 from tests.soak.subscriber import Subscriber
-from tests.soak.traffic import traffic
+from tests.soak.traffic import Told, traffic
 from tests.soak.verdict import Verdict, judge
 from tests.soak.watch import Disturbance, Watch
 from tests.world import postgres
@@ -170,12 +170,13 @@ async def told(
     settings: Mapping[str, str] | None = None,
     seen_as: postgres.Server | None = None,
     forks: bool = False,
+    tries_once: bool = False,
 ) -> AsyncIterator[Story]:
     """Set the scene; the block is what goes wrong; then the reckoning, which may fail.
 
     `seen_as`: how the service reaches the server.
 
-    `forks`: as `Service` has it.
+    `forks`: as `Service` has it. `tries_once`: each push is another body, sent once.
     """
     dsns = seen_as or server
     # a checkpoint outside the database: the sealer would notice one that went back in time
@@ -214,8 +215,9 @@ async def told(
             session=service.session,
             url=lambda: crew.webhook_url,
             ledger=ledger,
-            pushes=traffic(SEED, keyring.carrier_digest),
+            pushes=_distinct(traffic(SEED, keyring.carrier_digest), is_wanted=tries_once),
             rate=RATE,
+            tries_once=tries_once,
         )
         watch = Watch(server.superuser_dsn, lambda: carriers.oldest_unanswered_seconds)
         watching = asyncio.create_task(watch.run(), name="watch")
@@ -240,6 +242,15 @@ async def told(
         )
         _report(story, verdict)
         assert not verdict.broken, "\n".join(verdict.broken)
+
+
+def _distinct(pushes: Iterator[Told], *, is_wanted: bool) -> Iterator[Told]:
+    seen: set[bytes] = set()
+    for push in pushes:
+        if is_wanted and push.body in seen:
+            continue
+        seen.add(push.body)
+        yield push
 
 
 async def _cancel(*tasks: asyncio.Task[None]) -> None:
