@@ -52,8 +52,8 @@ class CrashingSpool(FileSpool):
                 source.settle = self._crash  # type: ignore[method-assign]
         return sources
 
-    async def _crash(self, _place: int) -> None:
-        raise Crash
+    async def _crash(self, place: int) -> None:
+        raise Crash(place)
 
 
 class Pushes(RuleBasedStateMachine):
@@ -114,7 +114,7 @@ class Pushes(RuleBasedStateMachine):
         with psycopg.connect(self.dsn) as connection:
             stored = connection.execute("SELECT message_id FROM statesvc.body").fetchall()
             waiting = connection.execute("SELECT message_id FROM statesvc.inbox").fetchall()
-            aliases = dict(
+            aliases: dict[UUID, UUID] = dict(
                 connection.execute(
                     "SELECT message_id, kept_id FROM statesvc.message_alias"
                 ).fetchall()
