@@ -2,19 +2,15 @@
 log, daily work notices nothing.
 """
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-import rfc8785
 from psycopg import AsyncConnection
 
 from events.entry.kinds import EntryName
-from statesvc.addons.verify.verify_log import Verification, VerificationRequest
-from statesvc.addons.verify.worker_pool import LogAccess
 from statesvc.database.log_guard import guard_script, install_guard
 from statesvc.database.migrator import migrate
 
@@ -146,23 +142,6 @@ async def test_what_was_announced_stands_in_the_log_and_verifies(database: Any) 
     )
     assert actions[1][2] == {"command": "DROP TABLE", "why": why}
     assert actions[1][1].startswith("statesvc.attempt")
-
-
-async def test_the_guards_entries_are_canonical(database: Any) -> None:
-    await install_guard(database.superuser_dsn)
-    async with await AsyncConnection.connect(database.owner_dsn) as owner:
-        await owner.execute("""SELECT statesvc.announce_log_ddl(E'"Zoë"\\n\\x01\\x7f/ \\\\')""")
-        await owner.execute("ALTER TABLE statesvc.event_key SET (autovacuum_enabled = true)")
-        await owner.commit()
-    report = Verification(
-        VerificationRequest(access=LogAccess(dsn=database.auditor_dsn)), lambda _done, _total: None
-    ).run()
-    assert (report.entries, [str(fault) for fault in report.faults]) == (1, [])
-    async with await AsyncConnection.connect(database.owner_dsn) as owner:
-        (canonical,) = await (
-            await owner.execute("SELECT canonical FROM statesvc.action")
-        ).fetchone() or (b"",)
-    assert rfc8785.dumps(json.loads(canonical)) == canonical
 
 
 async def test_without_the_guard_the_owner_could_drop_the_log(database: Any) -> None:

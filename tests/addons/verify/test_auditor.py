@@ -3,12 +3,16 @@ it has more than that.
 """
 
 import asyncio
+import json
 from typing import Any
 
 import psycopg
 import pytest
+import rfc8785
 from psycopg import AsyncConnection
 
+from statesvc.addons.verify.verify_log import Verification, VerificationRequest
+from statesvc.addons.verify.worker_pool import LogAccess
 from statesvc.cli import main
 from statesvc.cli.doctor.log_checks import check_database_roles
 from statesvc.database.log_guard import TRIGGERS, install_guard
@@ -131,3 +135,20 @@ def test_the_sql_of_the_roles_is_printed_for_psql_without_any_setting(
     printed = capsys.readouterr()
     assert "CREATE ROLE %I LOGIN" in printed.out
     assert "STATESVC_OWNER_PASSWORD" in printed.err
+
+
+async def test_the_guards_entries_are_canonical(database: Any) -> None:
+    await install_guard(database.superuser_dsn)
+    async with await AsyncConnection.connect(database.owner_dsn) as owner:
+        await owner.execute("""SELECT statesvc.announce_log_ddl(E'"Zoë"\\n\\x01\\x7f/ \\\\')""")
+        await owner.execute("ALTER TABLE statesvc.event_key SET (autovacuum_enabled = true)")
+        await owner.commit()
+    report = Verification(
+        VerificationRequest(access=LogAccess(dsn=database.auditor_dsn)), lambda _done, _total: None
+    ).run()
+    assert (report.entries, [str(fault) for fault in report.faults]) == (1, [])
+    async with await AsyncConnection.connect(database.owner_dsn) as owner:
+        (canonical,) = await (
+            await owner.execute("SELECT canonical FROM statesvc.action")
+        ).fetchone() or (b"",)
+    assert rfc8785.dumps(json.loads(canonical)) == canonical
