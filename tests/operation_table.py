@@ -15,6 +15,7 @@ from typing import Any, Final
 import orjson
 from pydantic import BaseModel
 
+from statesvc.addons.console.operation_forms import plain_annotation
 from statesvc.http.call import WHY_HEADER
 from statesvc.http.faces import Asked
 from statesvc.http.operation import Operation, Route
@@ -38,11 +39,13 @@ def operation_table() -> dict[str, Any]:
 
 def _described(route: Route) -> dict[str, Any]:
     operation: Operation[Any] = route.operation
+    taken = {name for command in operation.commands for name in command.fields or ()}
     fields = {
         name: _without_defaults({"place": place, **shown})
         for model, default_place in ((operation.parameters, "query"), (operation.request, "body"))
         if model is not None
         for name, shown in _fields(model)
+        if "." not in name or name in taken
         for place in [
             "path" if f"{{{name}}}" in route.path and default_place == "query" else default_place
         ]
@@ -58,7 +61,11 @@ def _described(route: Route) -> dict[str, Any]:
         "view": listed_views(operation.view),
         "commands": [
             _without_defaults(
-                {**asdict(replace(command, view=())), "view": listed_views(command.view)}
+                {
+                    **asdict(replace(command, view=(), also=())),
+                    "also": [_without_defaults(asdict(also)) for also in command.also],
+                    "view": listed_views(command.view),
+                }
             )
             for command in operation.commands
         ],
@@ -66,21 +73,26 @@ def _described(route: Route) -> dict[str, Any]:
     return _without_defaults(described)
 
 
-def _fields(model: type[BaseModel]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _fields(model: type[BaseModel], before: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     schema = model.model_json_schema()
     definitions = schema.get("$defs", {})
     for name, field in model.model_fields.items():
         alias = field.alias or name
         asked = next((each for each in field.metadata if isinstance(each, Asked)), Asked())
         described = _plain(schema["properties"][alias], definitions)
+        inner = plain_annotation(field.annotation)
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from _fields(inner, f"{before}{alias}.")
         yield (
-            alias,
+            before + alias,
             {
                 **_kind(described),
                 "help": asked.help or schema["properties"][alias].get("description", ""),
-                "required": field.is_required(),
+                "required": field.is_required() and not before,
                 "flag": asked.flag,
                 "metavar": asked.metavar,
+                "null": asked.null,
+                "const": asked.const,
                 "removed": REMOVED.get(name, "") if field.deprecated else "",
             },
         )

@@ -110,7 +110,12 @@ class TaughtMeaning(ClosedModel):
     kind: Annotated[
         Literal["scan", "info"],
         Field(description="A scan has a status; an `info` never moves one."),
-        Asked(label="Means"),
+        Asked(
+            label="Means",
+            flag="--info",
+            const="info",
+            help="the code only informs; it never changes the status",
+        ),
     ] = "scan"
     status: Status | None = None
     reason: Reason | None = None

@@ -28,7 +28,7 @@ from statesvc.api.operation_context import Context
 from statesvc.api.personal_reads import reads_personal
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
-from statesvc.http.faces import ConsolePage, Form
+from statesvc.http.faces import Command, ConsolePage, Form
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, before_number, encode_cursor, encode_position, position_of
 from statesvc.http.problem import CREATED, Code, Problem, Violation
@@ -72,6 +72,19 @@ _COLUMNS: Final = (
     "why",
 )
 _LIST: Final = Table(*_COLUMNS, empty="no code is mapped")
+_UNMAPPED: Final = Table(
+    "carrier_id",
+    Column(words.listed_code, "Code", link=words.code_path),
+    Column(words.read_by, "Read"),
+    "events",
+    "shipments",
+    "since",
+    Column("dead_letter_id", "Dead letter", link="/console/dead-letters/{dead_letter_id}"),
+    Column(words.mapped, "Mapped"),
+    Column(words.proposed, "Proposed"),
+    Column("message_ids", "Examples", wide=True),
+    empty="every code that was pushed is mapped",
+)
 
 
 @operation(
@@ -79,18 +92,14 @@ _LIST: Final = Table(*_COLUMNS, empty="no code is mapped")
     scope="ops",
     tag=_TAG,
     problems=(Code.UNKNOWN_CARRIER,),
-    view=Table(
-        "carrier_id",
-        Column(words.listed_code, "Code", link=words.code_path),
-        Column(words.read_by, "Read"),
-        "events",
-        "shipments",
-        "since",
-        Column("dead_letter_id", "Dead letter", link="/console/dead-letters/{dead_letter_id}"),
-        Column(words.mapped, "Mapped"),
-        Column(words.proposed, "Proposed"),
-        Column("message_ids", "Examples", wide=True),
-        empty="every code that was pushed is mapped",
+    view=_UNMAPPED,
+    commands=(
+        Command(
+            name="carriers unmapped",
+            summary="codes that no mapping knows yet, and codes read by their category only",
+            fields=(),
+            view=(_UNMAPPED, Sentences(words.map_commands)),
+        ),
     ),
 )
 async def list_unmapped_codes(
@@ -203,6 +212,14 @@ async def list_code_mappings(
     tag=_TAG,
     problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR),
     view=_LIST,
+    commands=(
+        Command(
+            name="carriers mappings",
+            summary="codes that operators mapped; with --revision all rows of one code",
+            arguments=("carrier_id",),
+            fields=("revision", "include"),
+        ),
+    ),
 )
 async def list_mapped_codes(
     context: Context, call: Call[MappedCodesParameters, None]
@@ -262,6 +279,21 @@ async def list_mapped_codes(
     rules=("No event has the code, and `force` is not set.",),
     problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
     view=Sentences(words.in_effect),
+    commands=(
+        Command(
+            name="carriers map",
+            summary="map a code; without --yes, show the events with it",
+            fields=(*_PARTS, "meaning.kind", "meaning.status", "meaning.reason", "force", "why"),
+            preview="preview_code_mapping",
+        ),
+        Command(
+            name="carriers unmap",
+            summary="read a code as the normalizer does, again; without --yes, show its events",
+            fields=(*_PARTS, "why"),
+            fixed={"meaning": None},
+            preview="preview_code_mapping",
+        ),
+    ),
     forms=(
         Form(
             path=_CARRIER + "/teach",
@@ -418,6 +450,13 @@ async def get_code_mapping(
         )
     ),
     view=Sentences(words.reread),
+    commands=(
+        Command(
+            name="carriers renormalize",
+            summary="read the history of a mapped code again, and append corrections",
+            fields=("why",),
+        ),
+    ),
     forms=(
         Form(
             path=_MAPPING + "/renormalize",

@@ -23,6 +23,7 @@ from statesvc.api.dead_letter_replay_models import (
     ReplayOne,
 )
 from statesvc.api.dead_letter_words import (
+    code_page,
     discarded_many,
     group_cause,
     group_details,
@@ -237,9 +238,9 @@ async def list_dead_letter_groups(
             "cause",
             "carrier_id",
             "kind",
-            Column(subject, "Detail"),
+            Column(subject, "Detail", link=code_page),
             Column("created_at", "Since"),
-            "message_id",
+            Column("message_id", "Message", link="/console/messages/{message_id}"),
             "received_at",
             Column("webhook_id", "Notification"),
             "attempts",
@@ -279,6 +280,14 @@ async def list_dead_letter_groups(
         ),
     ),
     commands=(Command(name="dead-letters show"),),
+    pages=(
+        ConsolePage(
+            path=LIST + "/{id}",
+            title="Dead letter {id}",
+            section=LIST,
+            acts=(LIST + "/{id}/replay", LIST + "/{id}/discard"),
+        ),
+    ),
 )
 async def get_dead_letter(
     context: Context, call: Call[DeadLetterParameters, None]

@@ -6,6 +6,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from events.errors import Cause
+from statesvc.api.code_words import code_path
 from statesvc.background.duration import duration
 from statesvc.http.views import Denied, counted
 from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstacle, Way
@@ -77,6 +78,11 @@ def subject(dead_letter: Mapping[str, Any]) -> str:
     """Return the unknown code, or the place in its message that could not be read."""
     code = "/".join(part for part in (dead_letter["raw_type"], dead_letter["raw_code"]) if part)
     return ": ".join(part for part in (code, dead_letter["detail"]) if part)
+
+
+def code_page(dead_letter: Mapping[str, Any]) -> str:
+    """Return the page of the events with an unknown code."""
+    return code_path(dead_letter) if dead_letter["kind"] == "code" else ""
 
 
 def replay_words(dead_letter: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from statesvc.http.views import Answer
+from statesvc.http.views import Answer, Denied
 
 NO_PLACE: Final = (
     "A RESTORE FROM A BACKUP WOULD UNDO IT: no place outside the database is configured (STATESVC_CHECKPOINT_PUBLISH, or "
@@ -21,3 +21,8 @@ def revoked(answer: Answer) -> Iterator[str]:
             f"Subscription {subscription_id} is disabled: no live key of its owner covers it;"
             " `statesvc keys create --owner` makes one."
         )
+
+
+def no_log_key(page: Answer) -> Iterator[str]:
+    if not page["items"]:
+        yield Denied("the log has no key yet: the sealer makes it when it starts")

@@ -9,13 +9,16 @@ from pydantic import AwareDatetime, Field, GetPydanticSchema, model_validator
 from typing_extensions import TypedDict
 
 from events.entry.kinds import EntryName
+from statesvc.api.key_words import no_log_key
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import CursorText, Name
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Command
 from statesvc.http.operation import RawAnswer, operation
 from statesvc.http.paging import Page
 from statesvc.http.problem import OK, Code, Problem
+from statesvc.http.views import Column, Sentences, Table
 from statesvc.log import proofs
 from statesvc.log.checkpoints import SignedHead, covering_head, latest_head
 from statesvc.log.cursor import LogCursor, LostCursorError, read_cursor
@@ -90,6 +93,7 @@ class CheckpointParameters(ClosedModel):
 class LogKey(TypedDict):
     """A key that signs, or signed, checkpoints."""
 
+    id: Annotated[str, Field(description="8 hexadecimal digits, as in signatures.")]
     key: Annotated[
         str, Field(description="C2SP verifier key: name, key id, base64 of type and Ed25519 key.")
     ]
@@ -228,14 +232,38 @@ async def get_checkpoint(
     return RawAnswer(head.note.encode(), _TEXT, "utf-8")
 
 
-@operation("GET /v1/checkpoint/keys", scope="read", tag="log")
+@operation(
+    "GET /v1/checkpoint/keys",
+    scope="read",
+    tag="log",
+    view=(
+        Table(
+            Column("id"),
+            Column("created_at", "Created"),
+            Column("retired_at", "Retired"),
+            "key",
+        ),
+        Sentences(no_log_key),
+    ),
+    commands=(
+        Command(
+            name="keys log",
+            summary="the public keys of the log's checkpoints, for those who verify it",
+        ),
+    ),
+)
 async def list_checkpoint_keys(context: Context, _call: Call[None, None]) -> Page[LogKey]:
     """List the keys of the log's heads."""
     async with context.pool.connection() as connection:
         keys = await read_keys(connection)
     return Page(
         [
-            LogKey(key=str(key.verifier), created_at=key.created_at, retired_at=key.retired_at)
+            LogKey(
+                id=key.verifier.key_id.hex(),
+                key=str(key.verifier),
+                created_at=key.created_at,
+                retired_at=key.retired_at,
+            )
             for key in keys
         ],
         None,

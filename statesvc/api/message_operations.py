@@ -9,14 +9,17 @@ from aiohttp import hdrs
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
+from statesvc.api import message_words as words
 from statesvc.api.operation_context import Context
 from statesvc.api.personal_reads import Include, reads_personal
 from statesvc.bodies.find_bodies import BodyLocation
 from statesvc.bodies.masked_body import mask_body
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import ConsolePage
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.problem import Code, Problem
+from statesvc.http.views import Column, Details, Excerpt, Sentences
 from statesvc.shipments.models import text_of
 from statesvc.shipments.stored_message import FoundMessage, find_message, open_body
 
@@ -105,6 +108,34 @@ class ShownMessage(TypedDict):
     tag="messages",
     request_headers=WHY_TAKEN,
     problems=(Code.NOT_FOUND, Code.BODY_UNAVAILABLE),
+    view=(
+        Details(
+            "carrier_id",
+            "received_at",
+            "state",
+            "outcome",
+            "events",
+            "attempts",
+            "settled_at",
+            Column("normalizer", "Read by"),
+            "worker",
+            "shipments",
+            Column("body_place", "Body"),
+            Column("body_commitment", "Commitment of the body"),
+            "headers",
+        ),
+        Excerpt(words.body, "What the carrier sent"),
+        Sentences(words.about_body),
+    ),
+    pages=(
+        ConsolePage(
+            path="/console/messages/{message_id}",
+            title="Message {message_id}",
+            section="/console/dead-letters",
+            fixed={"structure": True},
+            personal="The body may hold personal data.",
+        ),
+    ),
 )
 async def get_message(context: Context, call: Call[MessageParameters, None]) -> ShownMessage:
     """Show a message.

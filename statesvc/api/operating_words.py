@@ -41,3 +41,39 @@ def several_versions(workers: Mapping[str, Any]) -> Iterator[str]:
 def seen_ago(worker: Mapping[str, Any]) -> str | None:
     seconds = worker["seen_seconds_ago"]
     return None if seconds is None else f"{duration(seconds)} ago"
+
+
+def oldest_ready(lane: Mapping[str, Any]) -> str | None:
+    return _lasted(lane["oldest_ready_seconds"])
+
+
+def oldest_held(lane: Mapping[str, Any]) -> str | None:
+    return _lasted(lane["oldest_held_seconds"])
+
+
+def _lasted(seconds: float | None) -> str | None:
+    return None if seconds is None else duration(seconds)
+
+
+def notifications(queue: Mapping[str, Any]) -> str:
+    """Count the notifications that wait."""
+    states = (("ready", "ready"), ("leased", "on their way"), ("scheduled", "to be tried later"))
+    waiting = [
+        f"{queue['outbox'][state]:,} {words}" for state, words in states if queue["outbox"][state]
+    ]
+    return f"Notifications: {', '.join(waiting)}." if waiting else "No notification waits."
+
+
+def waiting_dead_letters(queue: Mapping[str, Any]) -> str:
+    return f"Dead letters: {queue['dead_letters']:,}."
+
+
+def capped(queue: Mapping[str, Any]) -> Iterator[str]:
+    if queue["counts_capped"]:
+        yield "The largest counts mean: at least that many."
+
+
+def quota(changed: Mapping[str, Any]) -> str:
+    bound = changed["in_flight_max"]
+    bounded = "no bound" if bound is None else f"at most {bound} in flight"
+    return f"{changed['carrier_id']}: weight {float(changed['weight']):g}, {bounded}; in effect at the next claim"

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from statesvc.api import operating_words as words
 from statesvc.api.operating_words import seen_ago, several_versions
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
@@ -18,7 +19,7 @@ from statesvc.http.faces import Asked, Command, ConsolePage, Form
 from statesvc.http.operation import WHY_TAKEN, PartialChange, operation
 from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem
-from statesvc.http.views import Column, Sentences, Table
+from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.queue import carrier_quota as quotas
 from statesvc.queue.carrier_quota import (
     IN_FLIGHT_MAX,
@@ -63,7 +64,7 @@ class QuotaChange(PartialChange):
         Field(
             ge=WEIGHT_MIN,
             le=WEIGHT_MAX,
-            description="Its part of each claim, where the others have 1.",
+            description="Relative weight in each claim; the default is 1.",
         ),
         Asked(label="Weight", metavar="W"),
     ] = 1.0
@@ -74,7 +75,13 @@ class QuotaChange(PartialChange):
             le=IN_FLIGHT_MAX,
             description="Messages leased by workers at a time; null: no bound.",
         ),
-        Asked(label="Messages in hand at a time, at most", hint="Empty: no bound."),
+        Asked(
+            label="Messages in hand at a time, at most",
+            hint="Empty: no bound.",
+            flag="--in-flight",
+            metavar="N",
+            null="none",
+        ),
     ] = None
     why: Annotated[str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$")] = ""
 
@@ -91,7 +98,28 @@ class NoticeParameters(ClosedModel):
     notice_id: Annotated[int, Field(ge=1, le=NEWEST)]
 
 
-@operation("GET /v1/queue", scope="ops", tag=_QUEUE)
+@operation(
+    "GET /v1/queue",
+    scope="ops",
+    tag=_QUEUE,
+    view=(
+        Table(
+            Column("name", "Carrier", link="/console/carriers/{name}"),
+            "ready",
+            Column(words.oldest_ready, "Oldest"),
+            Column("leased", "In work"),
+            Column("scheduled", "Later"),
+            "held",
+            Column(words.oldest_held, "Held since"),
+            of="carriers",
+            title="Messages",
+            empty="No message waits.",
+        ),
+        Sentences(words.notifications, words.waiting_dead_letters, words.capped),
+    ),
+    commands=(Command(name="queue"),),
+    pages=(ConsolePage(path="/console/queue", title="Queue", menu="Queue", is_live=True),),
+)
 async def get_queue(context: Context, _call: Call[None, None]) -> QueueDepths:
     """Show how much is waiting."""
     async with context.pool.connection() as connection:
@@ -158,7 +186,47 @@ async def list_quotas(context: Context, _call: Call[None, None]) -> Page[Carrier
         return Page(await quotas.list_quotas(connection), None)
 
 
-@operation("PUT /v1/quotas/{carrier_id}", scope="ops", tag=_QUEUE, problems=(Code.UNKNOWN_CARRIER,))
+@operation(
+    "GET /v1/quotas/{carrier_id}",
+    scope="ops",
+    tag=_QUEUE,
+    problems=(Code.UNKNOWN_CARRIER,),
+    view=Details("weight", Column("in_flight_max", "At most in flight"), title="Quota"),
+)
+async def get_quota(context: Context, call: Call[QuotaParameters, None]) -> CarrierQuota:
+    """Show a carrier's quota."""
+    carrier_id = context.carrier(call.parameters.carrier_id).carrier_id
+    async with context.pool.connection() as connection:
+        return await quota_of(connection, carrier_id)
+
+
+@operation(
+    "PUT /v1/quotas/{carrier_id}",
+    scope="ops",
+    tag=_QUEUE,
+    problems=(Code.UNKNOWN_CARRIER,),
+    view=Sentences(words.quota),
+    commands=(
+        Command(
+            name="carriers quota",
+            summary="set a carrier's part of each claim; in effect at the next one",
+            fields=("weight", "in_flight_max", "why"),
+            required=("why",),
+        ),
+    ),
+    forms=(
+        Form(
+            path="/console/carriers/{carrier_id}/quota",
+            title="Quota of {carrier_id}",
+            button="Set it",
+            fields=("weight", "in_flight_max"),
+            preview="get_quota",
+            is_filled=True,
+            then="/console/carriers/{carrier_id}",
+            section="/console/carriers",
+        ),
+    ),
+)
 async def change_quota(context: Context, call: Call[QuotaParameters, QuotaChange]) -> CarrierQuota:
     """Set a carrier's weight and bound.
 
@@ -263,6 +331,7 @@ OPERATIONS: Final = (
     get_queue,
     list_workers,
     list_quotas,
+    get_quota,
     change_quota,
     list_notices,
     mark_notice_seen,

@@ -10,18 +10,19 @@ from psycopg import AsyncConnection
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
+from statesvc.api import rollout_words as words
 from statesvc.api.operating_words import would_hold, would_release
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
 from statesvc.database.wakeups.channels import READY_NOW
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Command, Form
+from statesvc.http.faces import Also, Asked, Command, Form
 from statesvc.http.operation import PartialChange, operation
 from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem, Violation
 from statesvc.http.unknown_carrier import no_such_carrier
-from statesvc.http.views import Sentences
+from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.reading.foreign_readings import COUNT_MAX, ReadingState, list_readings
 from statesvc.reading.rollout_store import (
     ALL,
@@ -50,6 +51,39 @@ _TAG: Final = "rollouts"
 _HELD: Final = Sentences("{carrier_id}: held; in effect at the next claim")
 _RELEASED: Final = Sentences("{carrier_id}: released; in effect at the next claim")
 _ONE: Final = "/v1/rollouts/{carrier_id}"
+_PAGE: Final = "/console/carriers/{carrier_id}"
+_FIELDS: Final = (
+    "stable",
+    "candidate",
+    "percent",
+    "shadow",
+    "guard.messages",
+    "guard.errors_percent",
+    "guard.differences_percent",
+)
+_SHOWN: Final = (
+    Column(words.carrier, "Carrier", link=_PAGE),
+    "hold",
+    "stable",
+    "candidate",
+    "percent",
+    "shadow",
+    Column(words.guard, "Guard"),
+    Column("changed_at", "Changed"),
+    Column("changed_by", "By"),
+    "why",
+)
+_TRIAL: Final = (
+    Sentences(words.tried),
+    Table(
+        Column("recorded_at", "When"),
+        Column("message_id", "Message", wide=True),
+        Column("event_id", "Event"),
+        "field",
+        Column("stable_value", "Stable"),
+        Column("candidate_value", "Candidate"),
+    ),
+)
 
 
 class RolloutParameters(ClosedModel):
@@ -66,14 +100,26 @@ class GuardBounds(ClosedModel):
         Field(
             ge=1, le=GUARD_MESSAGES_MAX, description="How many of the last messages are counted."
         ),
+        Asked(
+            label="Guard: number of the last messages",
+            hint="Empty: no guard. At either bound the share falls to 0 by itself.",
+            flag="--guard-messages",
+            metavar="N",
+        ),
     ]
     errors_percent: Annotated[
         float | None,
         Field(ge=0, le=100, description="At most this many that the candidate could not read."),
+        Asked(label="At most this percentage fails", flag="--guard-errors", metavar="PERCENT"),
     ] = None
     differences_percent: Annotated[
         float | None,
         Field(ge=0, le=100, description="At most this many read differently; needs `shadow`."),
+        Asked(
+            label="At most this percentage is read differently",
+            flag="--guard-differences",
+            metavar="PERCENT",
+        ),
     ] = None
 
 
@@ -100,6 +146,7 @@ class RolloutChange(PartialChange):
             max_length=100,
             description="Who reads what the candidate does not: another fleet's name@version; null: our stable version.",
         ),
+        Asked(label="Stable reading", hint="Empty: our stable version.", null="ours"),
     ] = None
     candidate: Annotated[
         str | None,
@@ -107,16 +154,19 @@ class RolloutChange(PartialChange):
             max_length=100,
             description="A registered version of the carrier, or another fleet's name@version; null ends the rollout.",
         ),
+        Asked(hint="Our version, or another fleet's name@version. Empty: it ends.", null="none"),
     ] = None
     percent: Annotated[
         int,
         Field(ge=0, le=PERCENT_MAX, description="The share of messages that the candidate reads."),
+        Asked(label="Share of its messages, in percent"),
     ] = 0
     shadow: Annotated[
         bool,
         Field(
             description="Reads each message with both versions and stores the differences; no effect otherwise."
         ),
+        Asked(label="Shadow: read every message with both, and store the differences"),
     ] = False
     guard: Annotated[GuardBounds | None, Field(description="Null: it never falls back.")] = None
     fallback_seconds: Annotated[
@@ -133,6 +183,7 @@ class RolloutChange(PartialChange):
             description="Raises the share though the shadow shows other event ids. Needs `why`; the log stores it."
         ),
     ] = False
+    dry_run: Annotated[bool, Field(description="Checks the change, and makes none.")] = False
 
     @model_validator(mode="after")
     def _turns_something(self) -> Self:
@@ -249,7 +300,20 @@ class DiffsPage(TypedDict):
     totals: TrialTotals
 
 
-@operation("GET /v1/rollouts", scope="ops", tag=_TAG)
+@operation(
+    "GET /v1/rollouts",
+    scope="ops",
+    tag=_TAG,
+    view=Table(
+        *_SHOWN, empty="no rollout was ever set: each carrier is read by its stable version"
+    ),
+    commands=(
+        Command(
+            name="rollout show",
+            summary="every rollout that was ever set; of one carrier, what its candidate read differently",
+        ),
+    ),
+)
 async def list_rollouts(context: Context, call: Call[None, None]) -> Page[ShownRollout]:  # noqa: ARG001 - it takes nothing
     """List rollouts.
 
@@ -263,7 +327,33 @@ async def list_rollouts(context: Context, call: Call[None, None]) -> Page[ShownR
     return Page([_shown(state, lacking, readings) for state in states], None)
 
 
-@operation(f"GET {_ONE}", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER,))
+@operation(
+    f"GET {_ONE}",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.UNKNOWN_CARRIER,),
+    view=(
+        Details(*_SHOWN, Column(words.fallback, "Fallback")),
+        Table(
+            Column(words.reader, "Reading"),
+            "role",
+            Column(words.share, "Share"),
+            Column(words.asked, "Asked"),
+            "waiting",
+            "leased",
+            Column("fallbacks", "Left to others"),
+            of="readings",
+        ),
+        Sentences(words.warnings),
+    ),
+    commands=(
+        Command(
+            name="rollout show",
+            summary="every rollout that was ever set; of one carrier, what its candidate read differently",
+            also=(Also("list_rollout_diffs", "differences", given=("candidate",)),),
+        ),
+    ),
+)
 async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> ShownRollout:
     """Show a carrier's rollout."""
     carrier_id = _carrier_id(context, call.parameters.carrier_id)
@@ -281,7 +371,15 @@ async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> 
         "A share is not raised while the shadow shows differing event ids, unless forced.",
     ),
     problems=(Code.UNKNOWN_CARRIER,),
+    view=Sentences(words.turned),
     commands=(
+        Command(
+            name="rollout set",
+            summary="give a candidate version, or another fleet, a share of a carrier's messages",
+            fields=(*_FIELDS, "fallback_seconds", "force", "why"),
+            required=("percent",),
+            defaults={"shadow": False, "guard": None},
+        ),
         Command(
             name="rollout hold",
             summary="keep a carrier's messages, process none",
@@ -298,6 +396,16 @@ async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> 
         ),
     ),
     forms=(
+        Form(
+            path=_PAGE + "/rollout",
+            title="Change the rollout of {carrier_id}",
+            button="Turn it",
+            fields=_FIELDS,
+            preview="get_rollout",
+            is_filled=True,
+            then=_PAGE,
+            section="/console/carriers",
+        ),
         Form(
             path="/console/carriers/{carrier_id}/hold",
             title="Hold {carrier_id}",
@@ -341,6 +449,9 @@ async def change_rollout(
         wanted = change.applied_to((await rollout_of(connection, carrier_id)).rollout)
         if wanted is not None:
             _require_possible(context, carrier_id, wanted)
+        if change.dry_run:
+            return await _read(connection, carrier_id)
+        if wanted is not None:
             try:
                 await set_rollout(
                     connection, carrier_id, wanted, why=change.why, actor=actor, force=change.force
@@ -364,7 +475,11 @@ async def change_rollout(
 
 
 @operation(
-    f"GET {_ONE}/diffs", scope="ops", tag=_TAG, problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR)
+    f"GET {_ONE}/diffs",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR),
+    view=_TRIAL,
 )
 async def list_rollout_diffs(context: Context, call: Call[DiffsParameters, None]) -> DiffsPage:
     """Show the differences of a candidate.

@@ -15,13 +15,16 @@ from events.spelling import sought_forms
 from events.vocabulary import Reason, Status
 from projections.expectations import Expectation
 from projections.lifecycle import Flag
+from statesvc.api import shipment_words as words
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Instant, MaxStaleness, Name
 from statesvc.http.call import Call
+from statesvc.http.faces import Asked, Command
 from statesvc.http.operation import PREFER_TAKEN, PREFERENCE_APPLIED, operation
-from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
+from statesvc.http.paging import LIMIT_MAX, Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.preferences import Vocabulary
 from statesvc.http.problem import Code, Problem
+from statesvc.http.views import Column, Sentences, Table
 from statesvc.shipments.models import DetailedShipment
 from statesvc.shipments.number_search import TooManyMatchesError, number_part, numbers_with
 from statesvc.shipments.references import (
@@ -39,6 +42,7 @@ from statesvc.shipments.shipment_list import (
     numbers_in_any_spelling,
     unchanged_since,
 )
+from statesvc.shipments.sought import searches
 
 STALLED_DAYS_MAX: Final = 3650
 NUMBERS_MAX: Final = 50
@@ -126,6 +130,13 @@ class ListParameters(PageParameters):
     details: Annotated[
         bool, Field(description="Each with `last_location` and `order_id`, too.")
     ] = False
+    sought: Annotated[
+        Name | None,
+        Field(
+            description="A number, a reference, or how a number ends or begins, at least 4 characters: those of the first that has any. One page."
+        ),
+        Asked(metavar="text", help="`*12345`: numbers that end so; `1Z99*`: that begin so"),
+    ] = None
     max_staleness: MaxStaleness = None
 
 
@@ -140,6 +151,43 @@ class ListParameters(PageParameters):
     request_headers=PREFER_TAKEN,
     response_headers=PREFERENCE_APPLIED,
     problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER, Code.TOO_MANY),
+    view=(
+        Table(
+            "carrier_id",
+            Column("tracking_number", "Number"),
+            "discriminator",
+            "status",
+            "reason",
+            Column("last_event_at", "Last event"),
+            Column("shipment_id", "Id", wide=True),
+        ),
+        Sentences(words.none_found),
+    ),
+    commands=(
+        Command(
+            name="shipments list",
+            summary="those that changed last, the newest first",
+            fields=(
+                "carrier_id",
+                "status",
+                "reason",
+                "service",
+                "stalled_for",
+                "updated_after",
+                "updated_before",
+                "limit",
+                "cursor",
+            ),
+            fixed={"order": "newest"},
+        ),
+        Command(
+            name="shipments find",
+            summary="by its number, the last 4 or more characters of it, how it begins, or a shipper's reference",
+            arguments=("sought",),
+            fields=("reference",),
+            fixed={"order": "newest", "limit": LIMIT_MAX},
+        ),
+    ),
 )
 async def list_shipments(
     context: Context, call: Call[ListParameters, None]
@@ -153,8 +201,23 @@ async def list_shipments(
     share is `too_many`. Never holds personal fields.
     """
     wanted = call.parameters
+    if wanted.sought is None:
+        return await _page(context, wanted)
+    for search in searches(wanted.sought):
+        try:
+            page = await _page(context, wanted.model_copy(update=search))
+        except Problem as problem:
+            if problem.code is not Code.INVALID_REQUEST:
+                raise
+            continue
+        if page.items:
+            return Page(page.items, None)
+    return Page([], None)
+
+
+async def _page(context: Context, wanted: ListParameters) -> Page[DetailedShipment]:
     bound_to = wanted.model_dump(
-        mode="json", exclude={"limit", "cursor", "details", "max_staleness"}
+        mode="json", exclude={"limit", "cursor", "details", "sought", "max_staleness"}
     )
     keyring = await context.keyring() if wanted.details or wanted.reference is not None else None
 

@@ -13,6 +13,7 @@ from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.entry.kinds import NO_PREVIOUS
 from events.identity.recipes import discriminator_of, number_of
+from statesvc.api import shipment_words as words
 from statesvc.api.computing import AUDIT, COMPUTING_SECONDS, AuditWanted, PrintedAudit, Sources
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import (
@@ -24,10 +25,12 @@ from statesvc.api.parameters import (
 )
 from statesvc.api.personal_reads import reads_personal
 from statesvc.http.call import Call
+from statesvc.http.faces import Command
 from statesvc.http.operation import RawAnswer, RequestHeader, operation, printed, tagged
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
 from statesvc.http.unknown_carrier import unknown_carrier
+from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.log.history import History
 from statesvc.log.snapshot import take_snapshot
 from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
@@ -105,6 +108,30 @@ async def get_shipment_by_id(
     response_headers=_TAGGED,
     statuses=_STATUSES,
     problems=_UNKNOWN,
+    view=Details(
+        "shipment_id",
+        "carrier_id",
+        Column("tracking_number", "Number"),
+        "discriminator",
+        "status",
+        "reason",
+        Column("status_since", "Since"),
+        "delivered_at",
+        "estimated_delivery",
+        "service",
+        "attempts",
+        "flags",
+        Column("last_event_at", "Last event"),
+        "version",
+        Column(words.others, "Others of this number"),
+    ),
+    commands=(
+        Command(
+            name="shipments show",
+            summary="where it is",
+            fields=("discriminator", "as_of"),
+        ),
+    ),
 )
 async def get_shipment(context: Context, call: Call[StateParameters, None]) -> RawAnswer[Shipment]:
     """Show the current status of a shipment.
@@ -124,6 +151,26 @@ async def get_shipment(context: Context, call: Call[StateParameters, None]) -> R
     scope="read",
     tag="shipments",
     problems=(*_UNKNOWN, Code.INVALID_CURSOR),
+    view=(
+        Table(
+            "version",
+            Column("occurred_at", "Occurred"),
+            Column(words.happened, "Status"),
+            "reason",
+            Column("carrier_code", "Code"),
+            Column(words.where, "Place"),
+            Column("recorded_at", "Recorded"),
+        ),
+        Sentences(words.observed),
+    ),
+    commands=(
+        Command(
+            name="shipments history",
+            summary="how it got there",
+            fields=("discriminator", "as_of"),
+            is_rows=True,
+        ),
+    ),
 )
 async def get_shipment_history(
     context: Context, call: Call[HistoryParameters, None]

@@ -82,9 +82,9 @@ def _sentence(problem: Mapping[str, Any], operation: ListedOperation) -> str:
 
 def _place(pointer: str, operation: ListedOperation) -> str:
     """Return the option of a flaw."""
-    name = pointer.split("/")[2] if pointer.count("/") > 1 else ""
-    field = operation.fields.get(name)
-    return name if field is None else field.option
+    _, _, *parts = pointer.split("/") if pointer.count("/") > 1 else ("", "", "")
+    field = operation.fields.get(".".join(parts)) or operation.fields.get(parts[0])
+    return ".".join(parts) if field is None or field.type == "object" else field.option
 
 
 async def work(

@@ -1,6 +1,6 @@
-"""`statesvc carriers [list | show CARRIER]`: carriers; `... quota CARRIER`: a carrier's share.
+"""`statesvc carriers [list | show CARRIER]`: carriers by this release and these settings.
 
-`... unmapped | map | unmap` is in `code_mappings`, `... draft` in `carrier_draft`.
+`... draft` is in `carrier_draft`; the others are declared with their operations.
 """
 
 import argparse
@@ -8,16 +8,12 @@ import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
+from statesvc.cli import declared
 from statesvc.cli.api_calls import Json
-from statesvc.cli.code_mappings import configure_mapping, run_mapping
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.operation_table import add_fields
-from statesvc.cli.output import cell, write_answer, write_json, write_line
+from statesvc.cli.output import cell, write_json, write_line
 from statesvc.cli.service_calls import api_calls, calls_afar
-
-_NO_BOUND: Final = "none"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +28,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     show.add_argument("carrier", help="a carrier id")
     show.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
-    configure_mapping(commands)
     draft = commands.add_parser(
         "draft", help="write a package that reads a carrier's samples, for you to correct"
     )
@@ -41,37 +36,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     draft.add_argument(
         "--into", type=Path, help="a folder that is not there (default: CARRIER-statesvc)"
     )
-    quota = commands.add_parser(
-        "quota", help="set a carrier's part of each claim; in effect at the next one"
-    )
-    add_fields(
-        quota,
-        "change_quota",
-        "carrier_id",
-        "weight",
-        "why",
-        arguments=["carrier_id"],
-        required=["why"],
-    )
-    quota.add_argument(
-        "--in-flight",
-        metavar="N",
-        help=f"how many of its messages workers may hold at a time; {_NO_BOUND}: no bound",
-    )
-    quota.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
+    declared.add_declared(commands, "carriers")
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.what == "quota":
-        return asyncio.run(_quota(options))
+    if hasattr(options, "declared"):
+        return declared.run(options)
     if options.what == "draft":
         from statesvc.cli.carrier_draft import run_draft  # noqa: PLC0415 - loads all tables
 
         return run_draft(options)
     if options.what == "show":
         return asyncio.run(_show(options))
-    if options.what not in {None, "list"}:
-        return run_mapping(options)
     if calls_afar(options):
         raise CommandError(
             "the list of carriers is that of the machine's own release and settings: it calls no service",
@@ -120,33 +96,3 @@ def _in_operation(
             finding["text"] for finding in status["troubles"] if finding["about"] == carrier_id
         ],
     }
-
-
-async def _quota(options: argparse.Namespace) -> int:
-    change: dict[str, Json] = {} if options.weight is None else {"weight": options.weight}
-    if options.in_flight is not None:
-        change["in_flight_max"] = _bound(options.in_flight)
-    if not change:
-        raise CommandError("name what to set: --weight, --in-flight or both", exit_code=2)
-    async with api_calls(options) as calls:
-        quotas = await calls.call(
-            "change_quota", {**change, "why": options.why}, carrier_id=options.carrier_id
-        )
-    bound = quotas["in_flight_max"]
-    bounded = "no bound" if bound is None else f"at most {bound} in flight"
-    sentence = (
-        f"{options.carrier_id}: weight {quotas['weight']:g}, {bounded}; in effect at the next claim"
-    )
-    write_answer(sentence, {"carrier_id": options.carrier_id, **quotas}, as_json=options.json)
-    return 0
-
-
-def _bound(text: str) -> int | None:
-    if text == _NO_BOUND:
-        return None
-    if not text.isdecimal():
-        raise CommandError(
-            f"--in-flight must be a number, or {_NO_BOUND}; `statesvc rollout hold` lets none through",
-            exit_code=2,
-        )
-    return int(text)

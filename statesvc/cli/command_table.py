@@ -25,7 +25,7 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             calls_api=True,
         ),
         "shipments": ListedCommand(
-            "statesvc.cli.shipments",
+            "statesvc.cli.declared",
             "find, list and show parcels and their history",
             calls_api=True,
         ),
@@ -38,7 +38,7 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             "statesvc.cli.subscriptions", "who is notified, and with what success", calls_api=True
         ),
         "queue": ListedCommand(
-            "statesvc.cli.queue",
+            "statesvc.cli.declared",
             "messages that wait, by carrier, and notifications",
             calls_api=True,
         ),

@@ -3,20 +3,26 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, Protocol
 
 from statesvc.cli.api_calls import Calls, Json, work
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.operation_table import ListedOperation, add_fields, commands_of, operation_named
+from statesvc.cli.operation_table import (
+    NULL,
+    ListedOperation,
+    add_fields,
+    commands_of,
+    operation_named,
+)
 from statesvc.cli.output import write_blocks, write_json, write_line
 from statesvc.cli.service_calls import api_calls
-from statesvc.http.faces import Command
-from statesvc.http.views import Views, draw, is_refused
+from statesvc.http.faces import Also, Command
+from statesvc.http.views import Block, draw, is_refused
 
 _PAGE: Final = 200
-_NONE: Final[Mapping[str, str]] = {}
+_PLAIN: Final = Command(name="")
 _OF_A_PAGE: Final = frozenset({"items", "next_cursor"})
 
 
@@ -39,18 +45,38 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def add_declared(subcommands: Subcommands, group: str) -> None:
     """Add the declared ones to a group that has others, too."""
-    for operation, command in commands_of(group):
+    found = sorted(commands_of(group), key=lambda each: -len(_arguments(*each)))
+    named: dict[str, list[tuple[ListedOperation, Command]]] = {}
+    for operation, command in found:
+        named.setdefault(command.name, []).append((operation, command))
+    for name, ((operation, command), *others) in named.items():
         summary = command.summary or operation.summary[0].lower() + operation.summary[1:]
-        parser = subcommands.add_parser(command.name.split()[-1], help=summary)
-        _add_arguments(parser, operation, command)
+        parser = subcommands.add_parser(name.split()[-1], help=summary)
+        _add_arguments(parser, operation, command, is_optional=bool(others))
+        for other, of in others:
+            parser.set_defaults(otherwise=(other.operation_id, of))
 
 
 def _add_arguments(
-    parser: argparse.ArgumentParser, operation: ListedOperation, command: Command
+    parser: argparse.ArgumentParser,
+    operation: ListedOperation,
+    command: Command,
+    *,
+    is_optional: bool = False,
 ) -> None:
     arguments = _arguments(operation, command)
-    options = _options(operation, command)
-    add_fields(parser, operation.operation_id, *arguments, *options, arguments=arguments)
+    add_fields(
+        parser,
+        operation.operation_id,
+        *arguments,
+        *_options(operation, command),
+        arguments=arguments,
+        optional=(
+            *(arguments if is_optional else ()),
+            *(("why",) if command.preview else ()),
+        ),
+        required=command.required,
+    )
     if operation.takes_why:
         parser.add_argument("--why", default="", help="recorded in the log")
     if command.preview:
@@ -59,8 +85,10 @@ def _add_arguments(
         )
     if command.preset:
         parser.add_argument("--all", action="store_true", help="all of them")
-    parser.add_argument("--json", action="store_true", help="for scripts")
-    parser.set_defaults(declared=(operation.operation_id, command))
+    parser.add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help="for scripts"
+    )
+    parser.set_defaults(declared=(operation.operation_id, command), json=False)
 
 
 def _arguments(operation: ListedOperation, command: Command) -> tuple[str, ...]:
@@ -94,37 +122,95 @@ def run(options: argparse.Namespace, *, complete_ids: CompleteIds | None = None)
 async def _run(options: argparse.Namespace, complete_ids: CompleteIds | None) -> int:
     operation_id, command = options.declared
     operation = operation_named(operation_id)
+    arguments = _arguments(operation, command)
+    if hasattr(options, "otherwise") and all(getattr(options, each) is None for each in arguments):
+        operation_id, command = options.otherwise
+        operation = operation_named(operation_id)
     taken = [*_arguments(operation, command), *_options(operation, command)]
     why = options.why if operation.takes_why else ""
-    if (
-        "why" in taken
-        and operation.fields["why"].required
-        and options.why is not None
-        and not options.why.strip()
-    ):
-        raise CommandError("--why must say why", exit_code=2)
+    if "why" in taken:
+        _require_why(options, operation, command)
     preset = {} if not command.preset or options.all else command.preset
     async with api_calls(options) as calls:
         if complete_ids is not None:
             await complete_ids(calls, options)
-        stated = {name: getattr(options, name) for name in taken} | {**preset, **command.fixed}
-        if command.preview and not options.yes:
+        stated = _stated(options, operation, taken) | {**preset, **command.fixed}
+        if command.preview:
             previewed = operation_named(command.preview)
             answer = await _answer(calls, previewed, stated)
-            code = _write(answer, previewed.view, stated, as_json=options.json)
-            if not options.json and not code:
-                write_line("nothing was changed; --yes does it")
-            return code
+            would = draw(previewed.view, answer, _nested(stated))
+            code = 1 if is_refused(would) else 0
+            if code or not options.yes:
+                _write(answer, would, stated, as_json=options.json and not code)
+                if not options.json and not code:
+                    write_line("nothing was changed; --yes does it")
+                return code
         cursor = operation.fields.get("cursor")
-        is_whole = cursor is not None and cursor.place == "query" and "cursor" not in taken
-        answer = await _answer(calls, operation, stated, why=why, is_whole=is_whole)
-    return _write(
-        answer,
-        command.view or operation.view,
-        stated,
-        as_json=options.json,
-        renamed=command.renamed,
-    )
+        paged = {"cursor", "limit"} & {*taken, *command.fixed}
+        is_whole = cursor is not None and cursor.place == "query" and not paged
+        answer = await _answer(
+            calls, operation, {**command.defaults, **stated}, why=why, is_whole=is_whole
+        )
+        blocks = draw(command.view or operation.view, answer, _nested(stated))
+        for also in command.also:
+            blocks += await _add(calls, also, answer, stated)
+    return _write(answer, blocks, stated, as_json=options.json, command=command)
+
+
+def _require_why(options: argparse.Namespace, operation: ListedOperation, command: Command) -> None:
+    is_required = operation.fields["why"].required or "why" in command.required
+    if not is_required or (command.preview and not options.yes):
+        return
+    if options.why is None:
+        raise CommandError("--why is missing: it stands in the log", exit_code=2)
+    if not options.why.strip():
+        raise CommandError("--why must say why", exit_code=2)
+
+
+def _stated(
+    options: argparse.Namespace, operation: ListedOperation, taken: Iterable[str]
+) -> dict[str, Json]:
+    """Return what the options state; None: null."""
+    stated = {name: getattr(options, name) for name in taken}
+    for field in (operation.fields[name] for name, value in stated.items() if value is not None):
+        if field.removed:
+            sys.stderr.write(f"statesvc: {field.option} has no effect: {field.removed}\n")
+            stated[field.name] = None
+    return {
+        name: None if value is NULL else value
+        for name, value in stated.items()
+        if value not in (None, [])
+    }
+
+
+def _nested(stated: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the fields with members of members inside them."""
+    nested: dict[str, Json] = {}
+    for name, value in stated.items():
+        *outer, last = name.split(".")
+        place = nested
+        for part in outer:
+            place[part] = place.get(part) or {}
+            place = place[part]
+        place[last] = value
+    return nested
+
+
+async def _add(
+    calls: Calls, also: Also, answer: dict[str, Json], stated: Mapping[str, Json]
+) -> list[Block]:
+    """Make a further call, add its list to the answer, and return how it looks."""
+    operation = operation_named(also.operation)
+    given = {name: value for name, value in stated.items() if name in operation.fields}
+    for name in also.given:
+        if answer[name] is None:
+            answer[also.member] = []
+            return []
+        given[name] = answer[name]
+    page = await calls.call(also.operation, **given, limit=also.limit)
+    answer |= {name: value for name, value in page.items() if name not in _OF_A_PAGE}
+    answer[also.member] = page["items"]
+    return draw(operation.view, page)
 
 
 async def _answer(
@@ -139,16 +225,11 @@ async def _answer(
 
     Work in parts is done to its end, unless `limit` bounds it.
     """
-    said = {
-        name: value
-        for name, value in stated.items()
-        if value not in (None, []) and name in operation.fields
-    }
-    for field in (operation.fields[name] for name in [*said] if operation.fields[name].removed):
-        sys.stderr.write(f"statesvc: {field.option} has no effect: {field.removed}\n")
-        del said[field.name]
-    body = {name: value for name, value in said.items() if operation.fields[name].place == "body"}
-    given = {name: value for name, value in said.items() if operation.fields[name].place != "body"}
+    fields = operation.fields
+    said = {name: value for name, value in stated.items() if name.partition(".")[0] in fields}
+    places = {name: fields[name.partition(".")[0]].place for name in said}
+    body = _nested({name: value for name, value in said.items() if places[name] == "body"})
+    given = {name: value for name, value in said.items() if places[name] != "body"}
     if is_whole:
         return await whole(calls, operation, given)
     if operation.parts is None:
@@ -193,19 +274,18 @@ def _renamed(answer: Json, names: Mapping[str, str]) -> Json:
 
 def _write(
     answer: Json,
-    view: Views,
+    blocks: Sequence[Block],
     stated: Mapping[str, Json],
     *,
     as_json: bool,
-    renamed: Mapping[str, str] = _NONE,
+    command: Command = _PLAIN,
 ) -> int:
     """Write the answer; return 1 if it reports a part as not done."""
-    blocks = draw(view, answer, stated)
     is_failure = is_refused(blocks) and not stated.get("dry_run")
     listed = answer["items"] if isinstance(answer, dict) and "items" in answer else None
     if as_json:
-        printed = answer if listed is None or answer.keys() - _OF_A_PAGE else listed
-        write_json(_renamed(printed, renamed))
+        is_page = listed is None or (answer.keys() - _OF_A_PAGE and not command.is_rows)
+        write_json(_renamed(answer if is_page else listed, command.renamed))
     else:
         write_blocks(blocks, is_failure=is_failure)
     if listed is not None and answer.get("next_cursor"):

@@ -1,4 +1,4 @@
-"""`statesvc keys rotate-master | inbox | log | rotate-log | retire-log`: installation keys."""
+"""`statesvc keys rotate-master | inbox | rotate-log | retire-log`: installation keys."""
 
 import argparse
 import asyncio
@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from statesvc.api.key_words import NO_PLACE
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.output import show_progress, write_answer, write_json, write_line, write_table
+from statesvc.cli.output import show_progress, write_answer, write_json, write_line
 from statesvc.cli.session import actor, connect, running_database, service_connection
 from statesvc.cli.tombstone_places import configured_tombstones, publish_tombstones
 from statesvc.database.dsns import Dsns
@@ -85,8 +85,6 @@ async def _run_log_keys(options: argparse.Namespace) -> int:
     settings = load_settings()
     async with service_connection(settings) as connection:
         match options.action:
-            case "log":
-                await _list_log_keys(connection, as_json=options.json)
             case "rotate-log":
                 async with connection.transaction():
                     key = await signing_keys.rotate(
@@ -114,37 +112,6 @@ async def _run_log_keys(options: argparse.Namespace) -> int:
                     sentence, {"id": options.id.hex(), "tombstones": places}, as_json=options.json
                 )
     return 0
-
-
-async def _list_log_keys(connection: AsyncConnection[Any], *, as_json: bool) -> None:
-    keys = await signing_keys.read_keys(connection)
-    if not keys:
-        raise CommandError("the log has no key yet: the sealer makes it when it starts")
-    if as_json:
-        write_json(
-            [
-                {
-                    "id": key.verifier.key_id.hex(),
-                    "key": str(key.verifier),
-                    "created_at": key.created_at.isoformat(),
-                    "retired_at": key.retired_at.isoformat() if key.retired_at else None,
-                }
-                for key in keys
-            ]
-        )
-        return
-    write_table(
-        ("ID", "CREATED", "RETIRED", "KEY"),
-        [
-            (
-                key.verifier.key_id.hex(),
-                key.created_at,
-                key.retired_at,
-                key.verifier,
-            )
-            for key in keys
-        ],
-    )
 
 
 def role_name(text: str) -> str:

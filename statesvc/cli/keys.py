@@ -1,10 +1,9 @@
-"""`statesvc keys create | list | revoke`: API keys.
+"""`statesvc keys ...`: API keys, and the keys of the log, as declared.
 
-`rotate-master | inbox | log | ...` are in `installation_keys`.
+`rotate-master | inbox | rotate-log | retire-log` are in `installation_keys`.
 """
 
 import argparse
-import asyncio
 from operator import itemgetter
 from typing import Any
 
@@ -13,8 +12,7 @@ from statesvc.cli.api_calls import Calls
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.id_prefix import one_beginning_with
 from statesvc.cli.operation_table import operation_named
-from statesvc.cli.output import time_of, write_json, write_table
-from statesvc.cli.service_calls import api_calls, calls_afar
+from statesvc.cli.service_calls import calls_afar
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,8 +37,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if hasattr(options, "declared"):
         return declared.run(options, complete_ids=_complete_ids)
-    if calls_afar(options) and options.action == "log":
-        return asyncio.run(_list_log_keys(options))
     if calls_afar(options):
         raise CommandError(
             f"keys {options.action} works on the service's own machine: it calls no service",
@@ -58,32 +54,8 @@ async def _complete_ids(calls: Calls, options: argparse.Namespace) -> None:
         options.key_id = found["key_id"]
 
 
-async def _list_log_keys(options: argparse.Namespace) -> int:
-    """List the keys of a service elsewhere."""
-    async with api_calls(options) as calls:
-        keys = [
-            {"id": key["key"].split("+")[1], **key}
-            for key in (await calls.call("list_checkpoint_keys"))["items"]
-        ]
-    if not keys:
-        raise CommandError("the log has no key yet: the sealer makes it when it starts")
-    if options.json:
-        write_json(keys)
-    else:
-        rows = [
-            (key["id"], time_of(key["created_at"]), time_of(key["retired_at"]), key["key"])
-            for key in keys
-        ]
-        write_table(("ID", "CREATED", "RETIRED", "KEY"), rows)
-    return 0
-
-
 def _configure_log_keys(commands: Any) -> None:  # noqa: ANN401 - argparse has no public name for it
-    """Add `log | rotate-log | retire-log`: the keys that sign the log's checkpoints."""
-    listing = commands.add_parser(
-        "log", help="the public keys of the log's checkpoints, for those who verify it"
-    )
-    listing.add_argument("--json", action="store_true", help="for scripts")
+    """Add `rotate-log | retire-log`: the keys that sign the log's checkpoints."""
     rotating = commands.add_parser(
         "rotate-log", help="make a new key, which signs checkpoints alongside the old one"
     )

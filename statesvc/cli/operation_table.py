@@ -14,9 +14,11 @@ from importlib.resources import files
 from typing import Any, Final
 
 from statesvc.http.call_progress import CallParts
-from statesvc.http.faces import Command
+from statesvc.http.faces import Also, Command
 from statesvc.http.views import Views, view_of
 
+NULL: Final = object()
+"""An option's value for null."""
 _CHOICES_SHOWN: Final = 8
 _WHY: Final = "recorded in the log"
 
@@ -34,12 +36,15 @@ class TakenField:
     many: bool = False
     flag: str = ""
     metavar: str = ""
+    null: str = ""
+    const: str = ""
     removed: str = ""
     """The effect of a removed field."""
 
     @property
     def option(self) -> str:
-        return self.flag or "--" + self.name.removesuffix("_id").replace("_", "-")
+        name = self.name.rpartition(".")[2]
+        return self.flag or "--" + name.removesuffix("_id").replace("_", "-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +93,13 @@ def operation_named(operation_id: str) -> ListedOperation:
         parts=None if parts is None else CallParts(**parts),
         view=view_of(listed.get("view", ())),
         commands=tuple(
-            Command(**{**command, "view": view_of(command.get("view", ()))})
+            Command(
+                **{
+                    **command,
+                    "view": view_of(command.get("view", ())),
+                    "also": tuple(Also(**each) for each in command.get("also", ())),
+                }
+            )
             for command in listed.get("commands", ())
         ),
     )
@@ -117,12 +128,13 @@ def add_fields(
     operation_id: str,
     *names: str,
     arguments: Collection[str] = (),
+    optional: Collection[str] = (),
     required: Collection[str] = (),
     **words: str,
 ) -> None:
     """Add the fields of a call as options, those of `arguments` without a flag.
 
-    `required`: also these; `words`: other help.
+    `required`: also these; `optional`: arguments that may be missing; `words`: other help.
     """
     fields = operation_named(operation_id).fields
     for name in names:
@@ -133,20 +145,23 @@ def add_fields(
         }
         if field.type == "boolean":
             described |= {"action": "store_true", "default": None}
+        elif field.const:
+            described |= {"action": "store_const", "const": field.const}
         else:
             described |= {
-                "type": _TYPES.get(field.type, str),
+                "type": _or_null(field),
                 "metavar": field.metavar or _metavar(field),
                 "choices": field.choices or None,
             }
         if name in arguments:
             described["metavar"] = described.get("metavar") or name.removesuffix("_id")
-            parser.add_argument(name, nargs="*" if field.many else None, **described)
+            count = "*" if field.many else "?" if name in optional or not field.required else None
+            parser.add_argument(name, nargs=count, **described)
         else:
             many: dict[str, Any] = {}
             if field.many:
                 many = {"action": "extend", "type": _words_of(field), "choices": None}
-            is_required = field.required or name in required
+            is_required = (field.required or name in required) and name not in optional
             parser.add_argument(
                 field.option, dest=name, required=is_required, **{**described, **many}
             )
@@ -175,6 +190,19 @@ _TYPES: Final[Mapping[str, Callable[[str], Any]]] = {
     "time": _instant,
     "uuid": _id,
 }
+
+
+def _or_null(field: TakenField) -> Callable[[str], Any]:
+    """Return the type of an option, one of whose words may mean null."""
+    parse = _TYPES.get(field.type, str)
+    if not field.null:
+        return parse
+
+    def parsed(text: str) -> Any:  # noqa: ANN401 - whatever the field takes
+        return NULL if text == field.null else parse(text)
+
+    parsed.__name__ = getattr(parse, "__name__", "value")
+    return parsed
 
 
 def _words_of(field: TakenField) -> Callable[[str], list[str]]:

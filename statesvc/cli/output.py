@@ -12,7 +12,7 @@ import orjson
 
 from statesvc.background.duration import duration
 from statesvc.cli.presentation import Painted, paint, presentation
-from statesvc.http.views import Block, Cell, Grid, Line, Listing
+from statesvc.http.views import Block, Cell, Grid, Line, Listing, Passage
 from statesvc.telemetry.colour import Colour
 
 _BAR_WIDTH: Final = 40
@@ -168,6 +168,9 @@ def write_blocks(blocks: Iterable[Block], *, is_failure: bool = False) -> None:
                 write_table(
                     ("FIELD", "VALUE"), [(name.lower(), _drawn(fact)) for name, fact in block.facts]
                 )
+            case Passage():
+                _write_title(block.title, is_first=is_first)
+                write_line(block.lines)
         is_first = False
 
 

@@ -14,6 +14,10 @@ REMOVED: Final[Mapping[str, str]] = {
     "storage": "docs/runbook/DiskFilling.md has the query for the size of each table "
     "and the one that predicts when the disk is full",
     "carriers map --export": "add a row to the carrier's table by hand: docs/teaching-codes.md says how",
+    "carriers map --list": "`statesvc carriers mappings [CARRIER]` lists them",
+    "carriers map --show": "`statesvc carriers mappings --revision REVISION` shows a code's rows",
+    "carriers map --renormalize": "`statesvc carriers renormalize CARRIER REVISION` reads the history again",
+    "carriers unmap --renormalize": "`statesvc carriers renormalize CARRIER REVISION` reads the history again",
     "normalize --explain": "change a value of the file and compare what "
     "`statesvc normalize CARRIER FILE` prints",
 }

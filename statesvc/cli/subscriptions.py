@@ -1,7 +1,6 @@
 """`statesvc subscriptions ...`: list, check and manage subscriptions."""
 
 import argparse
-import asyncio
 from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any, Final
@@ -9,52 +8,21 @@ from typing import Any, Final
 from statesvc.cli import declared
 from statesvc.cli.api_calls import Calls
 from statesvc.cli.id_prefix import one_beginning_with
-from statesvc.cli.operation_table import add_fields, operation_named
-from statesvc.cli.output import write_blocks, write_json
-from statesvc.cli.service_calls import api_calls
-from statesvc.http.views import draw
+from statesvc.cli.operation_table import operation_named
 
 _PAGE: Final = 200
-_ATTEMPTS: Final = 20
 _NOTIFICATIONS_SEARCHED: Final = 2_000
 _WEBHOOK_ID_CHARS: Final = len("n1-") + 32
 _ID_CHARS: Final = (32, 36)
-_ATTEMPT: Final = ("webhook_id", "number", "outcome", "status_code", "started_at", "duration_ms")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True)
-    show = actions.add_parser("show", help="one, with its limiter and its last tries")
-    add_fields(show, "get_subscription", "subscription_id", arguments=["subscription_id"])
-    show.add_argument("--json", action="store_true", help="for scripts")
     declared.add_declared(actions, "subscriptions")
 
 
 def run(options: argparse.Namespace) -> int:
-    return (
-        declared.run(options, complete_ids=_complete_ids)
-        if hasattr(options, "declared")
-        else asyncio.run(_show(options))
-    )
-
-
-async def _show(options: argparse.Namespace) -> int:
-    async with api_calls(options) as calls:
-        await _complete_ids(calls, options)
-        whose = {"subscription_id": options.subscription_id}
-        one = await calls.call("get_subscription", **whose)
-        tries = await calls.call("list_attempts", **whose, limit=_ATTEMPTS)
-    if options.json:
-        attempts = [{name: attempt[name] for name in _ATTEMPT} for attempt in tries["items"]]
-        write_json({**one, "attempts": attempts})
-    else:
-        write_blocks(
-            [
-                *draw(operation_named("get_subscription").view, one),
-                *draw(operation_named("list_attempts").view, tries),
-            ]
-        )
-    return 0
+    return declared.run(options, complete_ids=_complete_ids)
 
 
 async def _complete_ids(calls: Calls, options: argparse.Namespace) -> None:

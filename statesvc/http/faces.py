@@ -15,7 +15,8 @@ from statesvc.http.views import Views
 class Asked:
     """Annotation of a field: how people are asked for it. `label`, `hint`: on a form; `flag`, `metavar`, `help`: of a command.
 
-    `hint` and `help` only where the field's description does not do for people.
+    `hint` and `help` only where the field's description does not do for people. `null`: the word for null on the command line; `const`:
+    the flag takes no value and stands for this one.
     """
 
     label: str = ""
@@ -23,6 +24,21 @@ class Asked:
     flag: str = ""
     metavar: str = ""
     help: str = ""
+    null: str = ""
+    const: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Also:
+    """A further call of a command: `operation` answers a list, shown below and printed as `member`.
+
+    It takes the command's fields that it has, and `given`, members of the first answer: without one of them it is not made.
+    """
+
+    operation: str
+    member: str
+    given: tuple[str, ...] = ()
+    limit: int = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,19 +46,25 @@ class Command:
     """A command that makes this one call. `name`: its words after `statesvc`; `summary`: where the operation's own says another thing.
 
     `arguments`: fields that take no flag, in their order; the default is those of the path. `fields`: the others that it takes; the default
-    is all that have a plain value. `fixed`: what it sets itself; `preset`: likewise, unless `--all` is given. `preview`: the operation that
-    shows what it would do: without `--yes` the command shows that alone. `renamed`: members of `--json` by their names in the answer. A
-    list without `cursor` among its `fields` is shown to its end.
+    is all that have a plain value; a member of a member is `guard.messages`. `required`: also these; `defaults`: sent where they are left
+    out. `fixed`: what it sets itself; `preset`: likewise, unless `--all` is given. `preview`: the operation that shows what it would do:
+    without `--yes` the command shows that alone. `renamed`: members of `--json` by their names in the answer; `is_rows`: of a list the rows
+    alone. A list without `cursor` among its `fields` is shown to its end. Of two commands with a name, that with an argument runs where it
+    is given.
     """
 
     name: str
     summary: str = ""
     arguments: tuple[str, ...] | None = None
     fields: tuple[str, ...] | None = None
+    required: tuple[str, ...] = ()
+    defaults: Mapping[str, object] = field(default_factory=dict)
     fixed: Mapping[str, object] = field(default_factory=dict)
     preset: Mapping[str, object] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
+    is_rows: bool = False
     preview: str = ""
+    also: tuple[Also, ...] = ()
     view: Views = ()
 
 
@@ -72,11 +94,11 @@ class Form:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolePage:
-    """A page of the console that shows what this call answers. `filter`: its parameters that a visitor chooses, with `preset` at first.
+    """A page of the console that shows what this call answers.
 
-    `menu`, `group`: its entry in the left column. `acts`: paths of forms that it leads to, the most likely first; `row_acts`: of each row.
-    `runbook`: pages of the runbook. `is_live`: it updates itself. `personal`: what a call with `include=personal` shows, to who gives a
-    reason.
+    `fixed`: parameters that it sets itself; `filter`: those that a visitor chooses, with `preset` at first. `menu`, `group`: its entry in
+    the left column. `acts`: paths of forms that it leads to, the most likely first; `row_acts`: of each row. `runbook`: pages of the
+    runbook. `is_live`: it updates itself. `personal`: what a call with `include=personal` shows, to who gives a reason.
     """
 
     path: str
@@ -84,6 +106,7 @@ class ConsolePage:
     menu: str = ""
     group: Literal["Now", "Parcels", "Operators"] = "Now"
     section: str = ""
+    fixed: Mapping[str, object] = field(default_factory=dict)
     filter: tuple[str, ...] = ()
     preset: Mapping[str, str] = field(default_factory=dict)
     acts: tuple[str, ...] = ()

@@ -81,7 +81,17 @@ class Sentences:
         self.when = when
 
 
-View: TypeAlias = Table | Details | Sentences
+class Excerpt:
+    """A text with its lines as they are."""
+
+    __slots__ = ("title", "value")
+
+    def __init__(self, value: Text, title: str = "") -> None:
+        self.value = value
+        self.title = title
+
+
+View: TypeAlias = Table | Details | Sentences | Excerpt
 Views: TypeAlias = View | tuple[View, ...]
 
 
@@ -117,7 +127,15 @@ class Listing:
     facts: Sequence[tuple[str, Cell]]
 
 
-Block: TypeAlias = Line | Grid | Listing
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """An excerpt, as drawn."""
+
+    title: str
+    lines: str
+
+
+Block: TypeAlias = Line | Grid | Listing | Passage
 
 
 def draw(view: Views, answer: Any, stated: Answer | None = None) -> list[Block]:  # noqa: ANN401 - JSON
@@ -133,9 +151,11 @@ def draw(view: Views, answer: Any, stated: Answer | None = None) -> list[Block]:
         for block in (
             _lines(part, {**members, **given})
             if isinstance(part, Sentences)
-            else _grid(part, _member(members, part.of or "items") or [])
+            else _passage(part, members)
+            if isinstance(part, Excerpt)
+            else _grid(part, _rows(member_of(members, part.of or "items")))
             if isinstance(part, Table)
-            else _facts(part, _member(members, part.of) if part.of else members)
+            else _facts(part, member_of(members, part.of) if part.of else members)
         )
     ]
 
@@ -146,7 +166,7 @@ def is_refused(blocks: Iterable[Block]) -> bool:
 
 
 def _lines(part: Sentences, answer: Answer) -> Iterator[Line]:
-    if part.when and _member(answer, part.when) in _EMPTY:
+    if part.when and member_of(answer, part.when) in _EMPTY:
         return
     texts: list[str] = []
     for text in part.texts:
@@ -155,6 +175,12 @@ def _lines(part: Sentences, answer: Answer) -> Iterator[Line]:
     yield from (Line(text, isinstance(text, Denied)) for text in texts)
     if not texts and part.refusal:
         yield Line(part.refusal, is_refusal=True)
+
+
+def _passage(part: Excerpt, answer: Answer) -> Iterator[Passage]:
+    text = _value(part.value, answer)
+    if text is not None:
+        yield Passage(title=part.title, lines=str(text))
 
 
 def _grid(part: Table, rows: Sequence[Answer]) -> Iterator[Block]:
@@ -171,6 +197,13 @@ def _grid(part: Table, rows: Sequence[Answer]) -> Iterator[Block]:
         rows=[[_cell(column, row) for column in columns] for row in rows],
         wide=frozenset(column.title for column in columns if column.wide),
     )
+
+
+def _rows(listed: Any) -> Sequence[Answer]:  # noqa: ANN401 - JSON
+    """Return the rows of a list; those of an object have their names in it as `name`."""
+    if isinstance(listed, dict):
+        return [{"name": name, **row} for name, row in sorted(listed.items())]
+    return listed or []
 
 
 def _facts(part: Details, members: Answer | None) -> Iterator[Block]:
@@ -195,9 +228,9 @@ def _cell(column: Column, row: Answer) -> Cell:
     if callable(column.link):
         return Cell(value, column.link(row) or "")
     names = _names(column.link)
-    if any(_member(row, name) is None for name in names):
+    if any(member_of(row, name) is None for name in names):
         return Cell(value)
-    parts = {name: quote(str(_member(row, name)), safe="") for name in names}
+    parts = {name: quote(str(member_of(row, name)), safe="") for name in names}
     return Cell(value, _WORDS.vformat(column.link, (), parts))
 
 
@@ -243,14 +276,14 @@ def _value(text: Text, answer: Answer) -> Any:  # noqa: ANN401 - JSON
     if callable(text):
         return text(answer)
     if "{" not in text and " " not in text:
-        return _member(answer, text)
+        return member_of(answer, text)
     return sentence(text, answer)
 
 
 def sentence(text: str, answer: Answer) -> str | None:
     """Fill the members in; None where it names some and all are empty."""
     names = _names(text)
-    if names and all(_member(answer, name) in _EMPTY for name in names):
+    if names and all(member_of(answer, name) in _EMPTY for name in names):
         return None
     return _WORDS.vformat(text, (), answer)
 
@@ -269,7 +302,7 @@ def member_names(text: str) -> set[str]:
     return set(_names(text))
 
 
-def _member(answer: Any, name: str) -> Any:  # noqa: ANN401 - JSON
+def member_of(answer: Any, name: str) -> Any:  # noqa: ANN401 - JSON
     """Return a member, or a member's member: `failing.since`; None where it is not there."""
     for part in name.split("."):
         answer = answer.get(part) if isinstance(answer, Mapping) else None
@@ -288,7 +321,7 @@ class _Words(string.Formatter):
     """Formats members; a format that is a noun counts it."""
 
     def get_field(self, field_name: str, _args: Sequence[Any], kwargs: Answer) -> tuple[Any, str]:
-        return kwargs.get(field_name, _member(kwargs, field_name)), field_name
+        return kwargs.get(field_name, member_of(kwargs, field_name)), field_name
 
     def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401 - JSON
         if format_spec[:1].isalpha() and len(format_spec) > 1:
@@ -331,6 +364,8 @@ def _part(listed: Mapping[str, Any]) -> View:
     }
     if listed["is"] == "Sentences":
         return Sentences(*(_text(text) for text in listed["texts"]), **given)
+    if listed["is"] == "Excerpt":
+        return Excerpt(_text(given["value"]), listed.get("title", ""))
     columns = [
         Column(**{name: _text(value) for name, value in column.items()})
         for column in listed.get("columns", ())

@@ -75,8 +75,9 @@ def _teach(desk: Desk) -> None:
     assert unknown["raw_code"] == "EVZZ9"
     lesson = ("carriers", "map", "royalmail", "--code", "EVZZ9", "--status", "delivery_attempted")
     assert "1 event of 1 shipment" in desk(*lesson)
+    assert "revision 1" in desk(*lesson, "--why", "their letter", "--yes")
     assert "1 message read again: 1 event corrected" in desk(
-        *lesson, "--why", "their letter", "--yes", "--renormalize"
+        "carriers", "renormalize", "royalmail", "1", "--why", "their letter"
     )
     assert desk("dead-letters", "list") == "nothing waits\n"
 
@@ -85,7 +86,7 @@ def _look(desk: Desk) -> None:
     made = desk.json("keys", "create", "--name", "on call", "--scopes", "ops")
     (desk.folder / "ops.key").write_text(made["key"])
     assert "Running: 1 api" in desk("status", key="ops.key", exit_code=1)
-    assert "outbox: 0 ready" in desk("queue", key="ops.key")
+    assert "No notification waits." in desk("queue", key="ops.key")
     assert "worker" in desk("workers", key="ops.key")
     assert "held" in desk("rollout", "hold", "royalmail", "--why", "a look", key="ops.key")
     assert "released" in desk("rollout", "release", "royalmail", key="ops.key")

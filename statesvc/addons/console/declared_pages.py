@@ -78,7 +78,8 @@ class _DeclaredPage:
         paged = (
             {"limit": _ROWS, "cursor": visit.query("cursor") or None} if "cursor" in fields else {}
         )
-        answer = await visit.call_api(self.operation.where, **stated, **path, **paged, **include)
+        given = {**page.fixed, **stated, **path, **paged, **include}
+        answer = await visit.call_api(self.operation.where, **given)
         named = {**stated, **path, **answer}
         return {
             "title": sentence(page.title, named) or page.title,

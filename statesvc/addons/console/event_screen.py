@@ -1,4 +1,4 @@
-"""An event of a shipment: our reading, the carrier's message, and the proof of the log entry."""
+"""An event of a shipment: our reading, and the proof of the log entry."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -37,14 +37,13 @@ async def show_event(visit: PageRequest) -> Mapping[str, Any]:
 
 
 async def disclose_event(visit: PageRequest, _values: Values) -> Shown:
-    """Show the event with personal values and the message's body, which the API records."""
+    """Show the event with personal values, which the API records."""
     return Shown("shipment_event.html", await _event_page(visit, include="personal"))
 
 
 async def _event_page(visit: PageRequest, include: str | None) -> dict[str, Any]:
     asked = AskedShipment.of(visit)
     event = await _event(visit, asked, include)
-    message, unavailable = await _message(visit, event["message_id"], include)
     return {
         "title": f"Event {event['version']} of {carrier_name(asked.carrier_id)} {asked.tracking_number}",
         "asked": asked,
@@ -55,8 +54,6 @@ async def _event_page(visit: PageRequest, include: str | None) -> dict[str, Any]
             option=orjson.OPT_INDENT_2,
         ).decode(),
         "personal": include is not None,
-        "message": message,
-        "unavailable": unavailable,
         "proof": None if event["log_index"] is None else await _proof(visit, event),
     }
 
@@ -73,23 +70,6 @@ async def _event(visit: PageRequest, asked: AskedShipment, include: str | None) 
             return event
         if cursor is None:
             raise Problem(Code.NOT_FOUND, "the shipment has no such event")
-
-
-async def _message(
-    visit: PageRequest, message_id: str, include: str | None
-) -> tuple[Json, str | None]:
-    """Return the message, if it is stored, and the reason why its body can't be shown."""
-    call = "GET /v1/messages/{message_id}"
-    try:
-        return await visit.call_api(call, message_id=message_id, include=include), None
-    except Problem as problem:
-        match problem.code:
-            case Code.BODY_UNAVAILABLE:
-                return await visit.call_api(call, message_id=message_id), problem.detail
-            case Code.NOT_FOUND:
-                return None, "The message is stored no more; the event's entry has its commitment."
-            case _:
-                raise
 
 
 async def _proof(visit: PageRequest, event: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -26,7 +26,7 @@ from statesvc.http.call_progress import Progress
 from statesvc.http.faces import Asked, Form
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, PartialChange, Route
-from statesvc.http.views import Line, Sentences, draw, member_names, sentence
+from statesvc.http.views import Line, Sentences, draw, member_names, member_of, sentence
 
 _TIMES: Final = frozenset({datetime, AwareDatetime})
 _YES_OR_NO: Final = (("", "any"), ("true", "yes"), ("false", "no"))
@@ -52,7 +52,7 @@ def _field(model: type[BaseModel], name: str) -> FieldInfo:
     """Return the field of a model, or of the model of a member: `meaning.status`."""
     first, _, rest = name.partition(".")
     field = model.model_fields[first]
-    return _field(_plain(field.annotation), rest) if rest else field
+    return _field(plain_annotation(field.annotation), rest) if rest else field
 
 
 def filters_of(model: type[BaseModel], *names: str, values: Values) -> list[Input]:
@@ -68,8 +68,8 @@ def filters_of(model: type[BaseModel], *names: str, values: Values) -> list[Inpu
 
 def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str) -> Input:
     asked = next((each for each in field.metadata if isinstance(each, Asked)), Asked())
-    kind = _plain(field.annotation)
-    value = values.get(name)
+    kind = plain_annotation(field.annotation)
+    value = values.get(name, member_of(values, name))
     if value is None and not field.is_required():
         value = field.get_default()
     described: dict[str, Any] = {
@@ -87,7 +87,7 @@ def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str
         shown = "" if at is None else f"{at.astimezone(UTC):%Y-%m-%dT%H:%M}"
         return Input(**described, type="datetime-local", value=shown)
     if get_origin(kind) is list:
-        choices = _choices(_plain(get_args(kind)[0]))
+        choices = _choices(plain_annotation(get_args(kind)[0]))
         of = f", of {', '.join(choices)}" if choices else ""
         described["hint"] = f"{described['hint']} Separated by commas{of}.".strip()
         return Input(**described, value=_text(value))
@@ -103,12 +103,14 @@ def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str
     return Input(**described, type="number" if kind is int else "text", value=_text(value))
 
 
-def _plain(annotation: Any) -> Any:  # noqa: ANN401 - whatever stands in a model
+def plain_annotation(annotation: Any) -> Any:  # noqa: ANN401 - whatever stands in a model
     """Return the annotation without None and without metadata."""
     if get_origin(annotation) is Annotated:
-        return _plain(get_args(annotation)[0])
+        return plain_annotation(get_args(annotation)[0])
     if get_origin(annotation) in {Union, UnionType}:
-        return _plain(next(kind for kind in get_args(annotation) if kind is not type(None)))
+        return plain_annotation(
+            next(kind for kind in get_args(annotation) if kind is not type(None))
+        )
     return annotation
 
 
@@ -141,7 +143,7 @@ def stated_in(values: Values, model: type[BaseModel], *names: str) -> dict[str, 
     stated: dict[str, Any] = {}
     for name in names or model.model_fields:
         field, given = _field(model, name), values.get(name, "").strip()
-        kind = _plain(field.annotation)
+        kind = plain_annotation(field.annotation)
         *outer, last = name.split(".")
         place = stated
         for part in outer:
@@ -149,7 +151,9 @@ def stated_in(values: Values, model: type[BaseModel], *names: str) -> dict[str, 
         if kind is bool:
             place[last] = bool(given)
         elif not given:
-            if issubclass(model, PartialChange) and type(None) in get_args(field.annotation):
+            if issubclass(model, PartialChange) and (
+                outer or type(None) in get_args(field.annotation)
+            ):
                 place[last] = None
         elif kind in _TIMES:
             place[last] = utc_instant(given, name)
@@ -157,6 +161,11 @@ def stated_in(values: Values, model: type[BaseModel], *names: str) -> dict[str, 
             place[last] = [word for part in given.split(",") if (word := part.strip())]
         else:
             place[last] = given
+    if issubclass(model, PartialChange):
+        return {
+            name: None if isinstance(value, dict) and not any(value.values()) else value
+            for name, value in stated.items()
+        }
     return stated
 
 
@@ -258,8 +267,8 @@ class _DeclaredForm:
         order, answer = self._order(values, path), {}
         view = self.form.would
         if self.form.is_filled:
-            return self._would_change(visit, order or {}, await self._present(visit))
-        if model is not None and "dry_run" in model.model_fields:
+            return await self._would_change(visit, order or {}, path)
+        if model is not None and "dry_run" in model.model_fields and self.previewed is None:
             answer = await visit.call_api(
                 self.operation.where, {**(order or {}), "dry_run": True}, **path
             )
@@ -291,15 +300,23 @@ class _DeclaredForm:
             refusal=" ".join(refused) or None,
         )
 
-    def _would_change(
-        self, visit: PageRequest, order: dict[str, Any], present: Mapping[str, Any]
+    async def _would_change(
+        self, visit: PageRequest, order: dict[str, Any], path: Mapping[str, Any]
     ) -> DryRun:
+        model, present = self.operation.request, await self._present(visit)
         changed = self._changed(order, present) or {}
         visit.calls.check(self.operation.where, changed)
-        rows = [
-            (name.replace("_", " "), _text(present.get(name)), _text(changed[name]))
+        if model is not None and "dry_run" in model.model_fields:
+            await visit.call_api(self.operation.where, {**changed, "dry_run": True}, **path)
+        shown = [
+            (name, member_of(present, name), member_of(order, name))
             for name in self.form.fields
-            if name in changed
+            if name.partition(".")[0] in order
+        ]
+        rows = [
+            (name.rpartition(".")[2].replace("_", " "), _text(now), _text(then))
+            for name, now, then in shown
+            if _text(now) != _text(then)
         ]
         return DryRun(
             columns=("Field", "Now", "Then"),

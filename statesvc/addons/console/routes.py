@@ -2,7 +2,6 @@
 
 from statesvc.addons.console.assets import shipped_assets
 from statesvc.addons.console.carrier_screens import carrier_pages
-from statesvc.addons.console.dead_letter_screens import dead_letter_pages
 from statesvc.addons.console.declared_pages import declared_disclosures, declared_pages
 from statesvc.addons.console.event_screen import event_pages
 from statesvc.addons.console.evidence_screen import evidence_pages
@@ -20,7 +19,6 @@ from statesvc.addons.console.screen import FormAction, PersonalDataRequest, Scre
 from statesvc.addons.console.shipment_screens import shipment_pages
 from statesvc.addons.console.subscription_screens import subscription_pages
 from statesvc.addons.console.web_sessions import WebSessions
-from statesvc.addons.console.work_screens import work_pages
 from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.operation import Route
 from statesvc.http.served_calls import ServedCalls
@@ -31,17 +29,14 @@ def served_pages(served: ServedCalls) -> list[Route]:
     calls, readable = served.calls, served.readable
     inner = InnerCalls(calls, served.limits)
     declared = [*declared_actions(calls)]
-    dead_letters, bodies = dead_letter_pages()
     subscriptions, answers = subscription_pages(served.pool)
     about_shipments = [shipment_pages(), event_pages(), evidence_pages()]
     # in the order of the left column
     pages: list[tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]] = [
         ([Overview(readable).screen()], [], []),
-        (*carrier_pages(served.pool), []),
-        (work_pages(), [], []),
+        (carrier_pages(served.pool), [], []),
         *((screens, [], disclosures) for screens, disclosures in about_shipments),
         ([*declared_pages(calls, declared)], declared, [*declared_disclosures(calls, declared)]),
-        (dead_letters, [], bodies),
         (subscriptions, [], answers),
         (promise_pages(), [], []),
         (*expectation_pages(), []),

@@ -40,7 +40,6 @@ from statesvc.http.keys.key_store import Scope
 from statesvc.http.paging import LIMIT_MAX
 from statesvc.http.problem import Code, Problem
 from statesvc.shipments.plain_names import REMARKS, carrier_name
-from statesvc.shipments.sought import searches
 
 LIST: Final = "/console/shipments"
 ONE: Final = LIST + "/{carrier_id}/{tracking_number}"
@@ -133,21 +132,12 @@ async def _page(visit: PageRequest, wanted: Mapping[str, str]) -> Json:
 
 async def _found(visit: PageRequest, sought: str) -> Json:
     """Find by number of any carrier, by a shipper's reference, by a part of the number; by id."""
-    for wanted in () if _is_uuid(sought) else searches(sought):
-        page = await _unless(
-            Code.INVALID_REQUEST,
-            visit.call_api(
-                "GET /v1/shipments", **wanted, order="newest", details=True, limit=LIMIT_MAX
-            ),
+    if not _is_uuid(sought):
+        return await visit.call_api(
+            "GET /v1/shipments", sought=sought, order="newest", details=True, limit=LIMIT_MAX
         )
-        if page is not None and page["items"]:
-            return page
-    found = (
-        await _unless(
-            Code.NOT_FOUND, visit.call_api("GET /v1/shipments/{shipment_id}", shipment_id=sought)
-        )
-        if _is_uuid(sought)
-        else None
+    found = await _unless(
+        Code.NOT_FOUND, visit.call_api("GET /v1/shipments/{shipment_id}", shipment_id=sought)
     )
     return {"items": [] if found is None else [found], "next_cursor": None}
 

@@ -34,7 +34,7 @@ from statesvc.api.subscriptions.shown import all_shown, attempt_shown, read_show
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.delivery.outcome import TOTAL_SECONDS
 from statesvc.http.call import Call
-from statesvc.http.faces import Command, ConsolePage, Form
+from statesvc.http.faces import Also, Command, ConsolePage, Form
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import Page, decode_cursor, encode_cursor
@@ -206,6 +206,13 @@ async def list_subscriptions(
         Column(words.last_answer, "Last answer"),
         Column(words.pace, "Pace"),
         Column("limiter.next_allowed_at", "Nothing before"),
+    ),
+    commands=(
+        Command(
+            name="subscriptions show",
+            summary="one, with its limiter and its last attempts",
+            also=(Also("list_attempts", "attempts"),),
+        ),
     ),
 )
 async def get_subscription(

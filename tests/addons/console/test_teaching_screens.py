@@ -27,7 +27,7 @@ async def test_a_code_is_found_mapped_and_its_history_read_again(tab: Tab, scan:
     await _push(tab.api, scan)
     await tab.log_in("ops", may_change="on")
     (dead_letter_id,) = await open_dead_letters(tab.api)
-    assert "Map the code" in await tab.text(f"/console/dead-letters/{dead_letter_id}")
+    assert "Q/77" in await tab.text(f"/console/dead-letters/{dead_letter_id}")
     assert (
         'href="/console/carriers/ups/code?raw_type=Q&amp;raw_code=77"'
         in await (await tab.get(UPS)).text()

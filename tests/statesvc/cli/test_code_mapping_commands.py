@@ -103,8 +103,9 @@ async def test_a_code_is_previewed_taught_and_read_again(royal: Shop, shell: She
     assert len((await shell.json(*lesson))["samples"]) == 3
     assert "--why is missing" in await shell(*lesson, "--yes", exit_code=2)
 
-    printed = await shell(*lesson, "--why", "their letter", "--yes", "--renormalize")
-    assert "revision 1; in effect at the next claim" in printed
+    printed = await shell(*lesson, "--why", "their letter", "--yes")
+    assert printed == "revision 1; in effect at the next claim\n"
+    printed = await shell("carriers", "renormalize", "royalmail", "1", "--why", "their letter")
     assert "3 messages read again: 3 events corrected, 3 changes of status" in printed
     assert await statuses(royal) == {"delivery_attempted": 3}
     assert await shell("carriers", "unmapped") == "every code that was pushed is mapped\n"
@@ -121,14 +122,15 @@ async def test_a_code_is_previewed_taught_and_read_again(royal: Shop, shell: She
         == "royalmail@1+m1"
     )
 
-    assert "delivery_attempted consignee_absent" in await shell("carriers", "map", "--list")
+    assert "delivery_attempted consignee_absent" in await shell("carriers", "mappings")
     taken = ("carriers", "unmap", "royalmail", *CODE)
     assert "4 events of 4 shipments" in await shell(*taken)
-    await shell(*taken, "--why", "the table has it", "--yes", "--renormalize")
+    await shell(*taken, "--why", "the table has it", "--yes")
+    await shell("carriers", "renormalize", "royalmail", "2", "--why", "the table has it")
     assert await statuses(royal) == {"unknown": 4}
-    assert "no code is mapped" in await shell("carriers", "map", "--list")
+    assert "no code is mapped" in await shell("carriers", "mappings")
     assert "no mapping of the code is in effect" in await shell(*taken, exit_code=1)
-    history = await shell.json("carriers", "map", "--show", "2")
+    history = await shell.json("carriers", "mappings", "--revision", "2")
     assert [
         (each["revision"], each["meaning"] and each["meaning"]["status"]) for each in history
     ] == [(2, None), (1, "delivery_attempted")]
@@ -151,11 +153,15 @@ async def test_a_text_is_taught_where_the_carrier_prints_no_code(royal: Shop, sh
         "delivered",
     )
     assert "2 events of 2 shipments" in await shell(*lesson)
-    printed = await shell(*lesson, "--why", "asked them", "--yes", "--renormalize")
+    await shell(*lesson, "--why", "asked them", "--yes")
+    printed = await shell("carriers", "renormalize", "australiapost", "1", "--why", "asked them")
     assert "2 messages read again: 2 events corrected" in printed
     assert "stays open: " in printed, "the other text is unknown still"
     assert await statuses(royal) == {"delivered": 2, "unknown": 1}
-    assert "text handed  to the ROBOT" in await shell("carriers", "map", "australiapost", "--list")
+    personal = ("--include", "personal")
+    assert "text handed  to the ROBOT" in await shell(
+        "carriers", "mappings", "australiapost", *personal
+    )
     for table in ("code_mapping", "mapped_text", "action"):
         assert (
             "robot" not in str(await royal.rows(f"SELECT t::text FROM statesvc.{table} t")).lower()
@@ -190,7 +196,8 @@ async def test_what_the_list_of_unknown_codes_prints_is_taken_and_it_prints_the_
     assert "  statesvc carriers map australiapost --text TEXT --status STATUS\n" in printed
     lesson = ("carriers", "map", "easypost", "--code", "in_transit/seen", "--status", "delivered")
     assert "1 event of 1 shipment" in await shell(*lesson)
-    await shell(*lesson, "--why", "their list", "--yes", "--renormalize")
+    await shell(*lesson, "--why", "their list", "--yes")
+    await shell("carriers", "renormalize", "easypost", "1", "--why", "their list")
     assert await royal.rows("SELECT raw_type, raw_code FROM statesvc.code_mapping") == [
         ("in_transit", "seen")
     ]
@@ -220,12 +227,11 @@ async def test_what_makes_no_sense_is_refused_before_anything_is_asked(
 ) -> None:
     for arguments, why in (
         (("royalmail", "--status", "lost"), "name the code"),
-        (("royalmail", *CODE), "say what the code means"),
-        (("royalmail", *CODE, "--info", "--reason", "held"), "--reason belongs to a scan"),
+        (("royalmail", *CODE), "meaning"),
+        (("royalmail", *CODE, "--info", "--reason", "held"), "a reason belongs to a scan"),
         (("royalmail", "--code", "text", "--info"), "stands for any text"),
-        (("royalmail", *CODE, "--info", "--renormalize"), "--renormalize needs --yes"),
+        (("royalmail", *CODE, "--info", "--renormalize"), "carriers renormalize"),
         (("nobody", *CODE, "--info"), "no such carrier"),
-        ((*CODE, "--info"), "name the carrier"),
     ):
         assert why in await shell("carriers", "map", *arguments, exit_code=2)
     assert await royal.value("SELECT count(*) FROM statesvc.code_mapping") == 0

@@ -44,7 +44,7 @@ def test_help_loads_neither_the_database_driver_nor_the_settings() -> None:
     [
         ("statesvc.addons.verify.verify_command", 10, os.SCHED_IDLE),
         ("statesvc.cli.rebuild_command", 10, os.SCHED_OTHER),
-        ("statesvc.cli.queue", 0, os.SCHED_OTHER),
+        ("statesvc.cli.status", 0, os.SCHED_OTHER),
     ],
 )
 def test_what_computes_for_long_lets_others_go_first(
@@ -170,7 +170,6 @@ def test_a_command_without_a_document_refuses_to_print_one(
             "carrier and tracking_number are missing; see `statesvc shipments show --help`",
         ),
         ("shipments show ups", "tracking_number is missing; see"),
-        ("shipments find", "one of text, --reference is missing; see"),
         ("shipments find --reference", "--reference needs a value; see"),
         ("shipments list --limit many", "--limit takes a whole number, not 'many'; see"),
         (

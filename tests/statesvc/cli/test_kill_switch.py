@@ -64,7 +64,7 @@ async def test_a_drill_is_refused_while_nobody_would_take_over(
         "a share",
     )
     assert "no worker asked for old@1" in await shell("rollout", "drill", "ups", exit_code=2)
-    assert "percent     5" in await shell("rollout", "show", "ups")
+    assert "percent    5" in await shell("rollout", "show", "ups")
     done = await shell("actions", "list", "--target", "carrier ups")
     assert "a share" in done
     assert "drill" not in done

@@ -43,7 +43,6 @@ UUID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 FURTHER: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
     {
         ("carriers", "map"): (
-            "ups",
             "--code",
             "X1",
             "--status",
