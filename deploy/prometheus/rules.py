@@ -14,6 +14,7 @@ from typing import Any, Final
 import yaml
 
 from statesvc.api import service_status as status
+from statesvc.api.process_checks import DEATHS_MIN
 from statesvc.api.status_facts import NOTIFICATION_SECONDS_MAX
 from statesvc.health.database_sample import UNSEALED_SECONDS_MAX
 from statesvc.spool.spool_state import SPOOL_SECONDS_MAX
@@ -176,7 +177,7 @@ CAUSES: Final = (
     ),
     Cause(
         alert="RoleDies",
-        when=f"max by (type) ({_s(gauges.PROCESSES_DIED)}) >= {status.DEATHS_MIN}",
+        when=f"max by (type) ({_s(gauges.PROCESSES_DIED)}) >= {DEATHS_MIN}",
         lasts="0m",
         severity="page",
         summary="{{ $labels.type }} died {{ $value }} times within ten minutes",

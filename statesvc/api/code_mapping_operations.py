@@ -17,20 +17,14 @@ from statesvc.api.code_mapping_models import (
     MappingParameters,
     MappingsParameters,
     PreviewRequest,
-    Renormalized,
-    RenormalizeParameters,
-    RenormalizeRequest,
-    SampleParameters,
     TeachRequest,
-    UnmappedParameters,
 )
 from statesvc.api.operation_context import Context
 from statesvc.api.personal_reads import reads_personal
 from statesvc.http.call import Call
-from statesvc.http.call_progress import CallParts
 from statesvc.http.faces import Command, ConsolePage, Form
 from statesvc.http.operation import operation
-from statesvc.http.paging import Page, before_number, encode_cursor, encode_position, position_of
+from statesvc.http.paging import Page, before_number, encode_cursor
 from statesvc.http.problem import CREATED, Code, Problem, Violation
 from statesvc.http.views import Column, Sentences, Table
 from statesvc.reading.code_mapping import (
@@ -44,16 +38,10 @@ from statesvc.reading.code_mapping import (
     teach,
 )
 from statesvc.reading.mapped_code import PrintedCode
-from statesvc.repair.renormalize.history_walk import HistoryWalk
 from statesvc.repair.teaching.code_events import as_events_have_it, has_events
 from statesvc.repair.teaching.mapping_list import ListedMapping, listed
 from statesvc.repair.teaching.preview import MappingPreview, preview_mapping
-from statesvc.repair.teaching.reread_code import CodeReread, RereadPosition, RereadRequest
-from statesvc.repair.teaching.samples import CodeSample, code_samples
-from statesvc.repair.teaching.unmapped_codes import UnmappedCode, unmapped_codes
 
-SECONDS_MAX: Final = 15.0
-LONG_SECONDS: Final = 30.0
 _TAG: Final = "codes"
 _MAPPINGS: Final = "/v1/carriers/{carrier_id}/mappings"
 _CARRIERS: Final = "/console/carriers"
@@ -72,107 +60,6 @@ _COLUMNS: Final = (
     "why",
 )
 _LIST: Final = Table(*_COLUMNS, empty="no code is mapped")
-_UNMAPPED: Final = Table(
-    "carrier_id",
-    Column(words.listed_code, "Code", link=words.code_path),
-    Column(words.read_by, "Read"),
-    "events",
-    "shipments",
-    "since",
-    Column("dead_letter_id", "Dead letter", link="/console/dead-letters/{dead_letter_id}"),
-    Column(words.mapped, "Mapped"),
-    Column(words.proposed, "Proposed"),
-    Column("message_ids", "Examples", wide=True),
-    empty="every code that was pushed is mapped",
-)
-
-
-@operation(
-    "GET /v1/unmapped-codes",
-    scope="ops",
-    tag=_TAG,
-    problems=(Code.UNKNOWN_CARRIER,),
-    view=_UNMAPPED,
-    commands=(
-        Command(
-            name="carriers unmapped",
-            summary="codes that no mapping knows yet, and codes read by their category only",
-            fields=(),
-            view=(_UNMAPPED, Sentences(words.map_commands)),
-        ),
-    ),
-)
-async def list_unmapped_codes(
-    context: Context, call: Call[UnmappedParameters, None]
-) -> Page[UnmappedCode]:
-    """List unknown codes.
-
-    Codes that no mapping knows yet, with their open dead letter, and codes read by their category only.
-    """
-    keyring = await context.keyring_if_any()
-    async with context.pool.connection() as connection:
-        codes = await unmapped_codes(
-            connection, carrier_id=call.parameters.carrier_id, keyring=keyring
-        )
-    if not codes:
-        context.refuse_unknown(call.parameters.carrier_id)
-    return Page(codes, None)
-
-
-@operation(
-    "GET /v1/unmapped-codes/samples",
-    scope="ops",
-    tag=_TAG,
-    problems=(Code.UNKNOWN_CARRIER,),
-    pages=(
-        ConsolePage(
-            path=_CARRIER + "/code",
-            title="Code of {carrier_id}",
-            section=_CARRIERS,
-            filter=("raw_type", "raw_code"),
-            acts=(_CARRIER + "/teach",),
-            personal="Their texts may hold personal data.",
-            view=Table(
-                Column("occurred_at", "Happened"),
-                Column(
-                    "tracking_number",
-                    "Shipment",
-                    link="/console/shipments/{carrier_id}/{tracking_number}",
-                ),
-                Column(words.code, "Code"),
-                Column("carrier_code", "As printed"),
-                Column("description", "Text"),
-                Column("proposed.status", "Proposed"),
-                Column("proposed.why", "Because"),
-                Column("recorded_at", "Known"),
-                Column(words.teach_words, "Map", link=words.teach_path),
-                empty="The log has no event that is still read so.",
-            ),
-        ),
-    ),
-)
-async def list_unmapped_code_samples(
-    context: Context, call: Call[SampleParameters, None]
-) -> Page[CodeSample]:
-    """Show events with an unknown code.
-
-    The newest first; with `include=personal` the texts that the carrier printed.
-    """
-    wanted = call.parameters
-    context.carrier(wanted.carrier_id)
-    personal = reads_personal(call, wanted.include)
-    keyring = await context.keyring()
-    async with context.pool.connection() as connection:
-        code = (wanted.carrier_id, wanted.raw_type, wanted.raw_code)
-        samples = await code_samples(
-            connection, code, keyring, personal=personal, limit=wanted.limit
-        )
-        if personal and samples:
-            target = f"samples of a code of {wanted.carrier_id}"
-            await context.readings.record(
-                connection, call, name="code_samples", target=target, carrier_id=wanted.carrier_id
-            )
-    return Page(samples, None)
 
 
 @operation(
@@ -365,7 +252,7 @@ async def teach_code(
             raise Problem(
                 Code.CONFLICT, "no mapping of the code is in effect: the normalizer reads it"
             ) from error
-        row = await _stored(connection, carrier.carrier_id, revision)
+        row = await stored_mapping(connection, carrier.carrier_id, revision)
         texts = await mapped_texts(connection, keyring, carrier)
     return listed(carrier, row, texts, shows_texts=False)
 
@@ -427,95 +314,9 @@ async def get_code_mapping(
     """
     carrier = context.carrier(call.parameters.carrier_id)
     async with context.pool.connection() as connection:
-        row = await _stored(connection, carrier.carrier_id, call.parameters.revision)
+        row = await stored_mapping(connection, carrier.carrier_id, call.parameters.revision)
         rows = await mapping_history(connection, row.code)
         return Page(await _listed(context, connection, call, carrier, rows), None)
-
-
-@operation(
-    f"POST {_MAPPINGS}/{{revision}}/renormalize",
-    scope="ops",
-    tag=_TAG,
-    problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND, Code.INVALID_CURSOR),
-    deadline_seconds=LONG_SECONDS,
-    parts=CallParts(
-        summed=(
-            "messages",
-            "corrected",
-            "retracted",
-            "added",
-            "unreadable",
-            "transitions",
-            "notifications",
-        )
-    ),
-    view=Sentences(words.reread),
-    commands=(
-        Command(
-            name="carriers renormalize",
-            summary="read the history of a mapped code again, and append corrections",
-            fields=("why",),
-        ),
-    ),
-    forms=(
-        Form(
-            path=_MAPPING + "/renormalize",
-            title="Read the history of mapping {revision} again",
-            button="Read its history again",
-            would=Sentences(
-                "Messages with the code are read again. What comes out differently is appended as corrections, and notified."
-            ),
-            then=_MAPPING,
-            section=_CARRIERS,
-        ),
-    ),
-)
-async def renormalize_code_mapping(
-    context: Context, call: Call[RenormalizeParameters, RenormalizeRequest]
-) -> Renormalized:
-    """Read the history of a mapped code again.
-
-    Reads the messages with the code again, as many as fit into a call, and appends a correction
-    for each difference; go on with `next_cursor`. At the end the open dead letter of the code
-    is settled, if all of its events are known. An operator action.
-    """
-    context.carrier(call.parameters.carrier_id)
-    async with context.pool.connection() as connection:
-        row = await _stored(connection, call.parameters.carrier_id, call.parameters.revision)
-    bound_to = {"renormalize": row.revision}
-    cursor = call.body.cursor
-    run = CodeReread(
-        walk=HistoryWalk(
-            connections=context.pool,
-            rereader=await context.rereader("renormalize"),
-            wake=context.wake,
-            carrier_id=call.parameters.carrier_id,
-            messages_max=context.limits.reread_messages,
-            seconds=SECONDS_MAX,
-        ),
-        request=RereadRequest(
-            code=row.code, revision=row.revision, actor=call.caller.actor, why=call.body.why
-        ),
-        position=RereadPosition()
-        if cursor is None
-        else position_of(cursor, RereadPosition, bound_to),
-        page=context.limits.searched_events,
-    )
-    report = await run.run()
-    return Renormalized(
-        revision=row.revision,
-        messages=report.messages,
-        corrected=report.corrected,
-        retracted=report.retracted,
-        added=report.added,
-        unreadable=report.unreadable,
-        transitions=report.transitions,
-        notifications=report.notifications,
-        done=run.is_done,
-        dead_letter_id=run.dead_letter_id,
-        obstacle=run.obstacle,
-        next_cursor=None if run.is_done else encode_position(run.position, bound_to),
-    )
 
 
 async def _listed(
@@ -549,7 +350,9 @@ async def _record(
         )
 
 
-async def _stored(connection: AsyncConnection[Any], carrier_id: str, revision: int) -> CodeMapping:
+async def stored_mapping(
+    connection: AsyncConnection[Any], carrier_id: str, revision: int
+) -> CodeMapping:
     row = await find_mapping(connection, revision)
     if row is None or row.carrier_id != carrier_id:
         raise Problem(Code.NOT_FOUND, f"{carrier_id} has no mapping with the revision {revision}")
@@ -566,12 +369,9 @@ def _printed(lesson: PreviewRequest, carrier: Carrier) -> PrintedCode:
 
 
 OPERATIONS: Final = (
-    list_unmapped_codes,
-    list_unmapped_code_samples,
     list_code_mappings,
     list_mapped_codes,
     teach_code,
     preview_code_mapping,
     get_code_mapping,
-    renormalize_code_mapping,
 )

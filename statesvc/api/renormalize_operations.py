@@ -5,16 +5,24 @@ from typing import Annotated, Final
 
 from pydantic import AwareDatetime, BaseModel, Field
 
-from statesvc.api.code_mapping_models import WHY_LENGTH_MAX, CarrierMappingParameters
-from statesvc.api.code_mapping_operations import LONG_SECONDS, SECONDS_MAX
+from statesvc.api import code_words as words
+from statesvc.api.code_mapping_models import (
+    WHY_LENGTH_MAX,
+    CarrierMappingParameters,
+    Renormalized,
+    RenormalizeParameters,
+    RenormalizeRequest,
+)
+from statesvc.api.code_mapping_operations import stored_mapping
 from statesvc.api.operation_context import Context
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked
+from statesvc.http.faces import Asked, Command, Form
 from statesvc.http.operation import operation
 from statesvc.http.paging import encode_position, position_of
 from statesvc.http.problem import Code, Problem, Violation
+from statesvc.http.views import Sentences
 from statesvc.repair.history_reread import (
     HistoryPosition,
     HistoryRequest,
@@ -24,7 +32,14 @@ from statesvc.repair.history_reread import (
 )
 from statesvc.repair.renormalize.correction_plan import COUNTERS, CodeKey
 from statesvc.repair.renormalize.history_walk import HistoryWalk
+from statesvc.repair.teaching.reread_code import CodeReread, RereadPosition, RereadRequest
 
+SECONDS_MAX: Final = 15.0
+
+
+LONG_SECONDS: Final = 30.0
+_TAG: Final = "codes"
+_MAPPING: Final = "/console/carriers/{carrier_id}/mappings/{revision}"
 _CURSOR_CHARS_MAX: Final = 32_768
 _PER_SECOND_MAX: Final = 1_000_000
 
@@ -200,4 +215,90 @@ def _listed(codes: Iterable[CodeKey]) -> list[ReadCode]:
     ]
 
 
-OPERATIONS: Final = (renormalize_carrier,)
+@operation(
+    "POST /v1/carriers/{carrier_id}/mappings/{revision}/renormalize",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND, Code.INVALID_CURSOR),
+    deadline_seconds=LONG_SECONDS,
+    parts=CallParts(
+        summed=(
+            "messages",
+            "corrected",
+            "retracted",
+            "added",
+            "unreadable",
+            "transitions",
+            "notifications",
+        )
+    ),
+    view=Sentences(words.reread),
+    commands=(
+        Command(
+            name="carriers renormalize",
+            summary="read the history of a mapped code again, and append corrections",
+            fields=("why",),
+        ),
+    ),
+    forms=(
+        Form(
+            path=_MAPPING + "/renormalize",
+            title="Read the history of mapping {revision} again",
+            button="Read its history again",
+            would=Sentences(
+                "Messages with the code are read again. What comes out differently is appended as corrections, and notified."
+            ),
+            then=_MAPPING,
+            section="/console/carriers",
+        ),
+    ),
+)
+async def renormalize_code_mapping(
+    context: Context, call: Call[RenormalizeParameters, RenormalizeRequest]
+) -> Renormalized:
+    """Read the history of a mapped code again.
+
+    Reads the messages with the code again, as many as fit into a call, and appends a correction
+    for each difference; go on with `next_cursor`. At the end the open dead letter of the code
+    is settled, if all of its events are known. An operator action.
+    """
+    context.carrier(call.parameters.carrier_id)
+    async with context.pool.connection() as connection:
+        row = await stored_mapping(connection, call.parameters.carrier_id, call.parameters.revision)
+    bound_to = {"renormalize": row.revision}
+    cursor = call.body.cursor
+    run = CodeReread(
+        walk=HistoryWalk(
+            connections=context.pool,
+            rereader=await context.rereader("renormalize"),
+            wake=context.wake,
+            carrier_id=call.parameters.carrier_id,
+            messages_max=context.limits.reread_messages,
+            seconds=SECONDS_MAX,
+        ),
+        request=RereadRequest(
+            code=row.code, revision=row.revision, actor=call.caller.actor, why=call.body.why
+        ),
+        position=RereadPosition()
+        if cursor is None
+        else position_of(cursor, RereadPosition, bound_to),
+        page=context.limits.searched_events,
+    )
+    report = await run.run()
+    return Renormalized(
+        revision=row.revision,
+        messages=report.messages,
+        corrected=report.corrected,
+        retracted=report.retracted,
+        added=report.added,
+        unreadable=report.unreadable,
+        transitions=report.transitions,
+        notifications=report.notifications,
+        done=run.is_done,
+        dead_letter_id=run.dead_letter_id,
+        obstacle=run.obstacle,
+        next_cursor=None if run.is_done else encode_position(run.position, bound_to),
+    )
+
+
+OPERATIONS: Final = (renormalize_carrier, renormalize_code_mapping)

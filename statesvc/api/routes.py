@@ -8,6 +8,7 @@ from statesvc.api import action_operations as actions
 from statesvc.api import awaited_operations as awaited
 from statesvc.api import code_mapping_operations as code_mappings
 from statesvc.api import dead_letter_operations as dead_letters
+from statesvc.api import dead_letter_settling_operations as dead_letter_settling
 from statesvc.api import erasure_operations as erasure
 from statesvc.api import key_operations as keys
 from statesvc.api import legal_hold_operations as legal_holds
@@ -22,6 +23,7 @@ from statesvc.api import rollout_operations as rollouts
 from statesvc.api import shipment_list_operations as shipment_list
 from statesvc.api import shipment_operations as shipments
 from statesvc.api import status_operations as status
+from statesvc.api import unmapped_code_operations as unmapped_codes
 from statesvc.api.operation_context import Context
 from statesvc.http.operation import Handler, Operation, Route, routes_of
 from statesvc.http.problem import Code, Problem
@@ -40,6 +42,8 @@ def routes(context: Context) -> Sequence[Route]:
         *routes_of(messages.OPERATIONS, context),
         *routes_of(log.OPERATIONS, context),
         *routes_of(dead_letters.OPERATIONS, context),
+        *routes_of(dead_letter_settling.OPERATIONS, context),
+        *routes_of(unmapped_codes.OPERATIONS, context),
         *routes_of(code_mappings.OPERATIONS, context),
         *routes_of(renormalize.OPERATIONS, context),
         *routes_of(reports.OPERATIONS, context),

@@ -4,7 +4,7 @@ The alerts take their thresholds from here (deploy/prometheus/rules.py), so the 
 the reason here.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 
 from statesvc.api.dead_letter_words import cause_words
+from statesvc.api.process_checks import process_findings
 from statesvc.api.status_facts import Facts, Pushes, read_facts
 from statesvc.api.subscription_checks import slow_findings, unsent_findings
-from statesvc.background.deaths import cause_of_death
 from statesvc.background.duration import duration
-from statesvc.health.database_sample import PROCESSES, UNSEALED_SECONDS_MAX, Sample
+from statesvc.health.database_sample import UNSEALED_SECONDS_MAX, Sample
 from statesvc.health.finding import Finding, Urgency, worst_first
 from statesvc.health.running_processes import last_minute
 from statesvc.http.problem import PROBLEM_KINDS, Code
@@ -32,18 +32,12 @@ from statesvc.spool.spool_state import spool_findings
 READY_SECONDS_MAX: Final = 60.0
 HELD_SECONDS_MAX: Final = 4 * 3600.0
 TRANSACTION_SECONDS_MAX: Final = 900.0
-DEATHS_MIN: Final = 3
-"""Deaths within ten minutes from which a role dies again and again."""
-_DIED_OF_LATE_SECONDS: Final = 120.0
-_LIVES_SECONDS: Final = 30.0
 NOTIFY_QUEUE_SHARE_MAX: Final = 0.5
 NOTIFY_QUEUE_FULL: Final = 0.95
 HORIZON_SECONDS_MIN: Final = 4 * 86_400.0
 _NOTHING_STORED: Final = "AckAvailability"
-_ROLES: Final = ("worker", "notifier", "sealer")
 UNACKNOWLEDGED_SHARE_MAX: Final = 0.0005
 """Share of the pushes of a minute that the objective leaves."""
-_TAKES_WEBHOOKS: Final = frozenset({"ingress", "api"})
 CAUSES: Final[Mapping[str, str]] = {
     Code.STORAGE_LOW.value: "the database's disk is at its bound",
     Code.DATABASE_UNAVAILABLE.value: "the database was away",
@@ -148,83 +142,6 @@ def _pushes(facts: Facts) -> Iterator[Finding]:
         )
         text = f"the database's disk has {free / 1e9:.2f} GB free; below {bound / 1e9:.2f} GB every push is refused (storage_low)"
         yield replace(now, text=text, page="DiskFilling")
-
-
-def _silent(sample: Sample) -> Iterator[Finding]:
-    """Yield the processes that missed their heartbeats, each while others of its role may go on."""
-    running = dict(sample.processes)
-    replaced = Counter(
-        (each.role, each.host) for each in sample.running if each.is_silent and each.is_replaced
-    )
-    for process in (each for each in sample.running if each.is_silent):
-        seen = f"{process.role} on {process.host} (process {process.pid}) was last heard of {duration(process.seen_seconds_ago)} ago"
-        trouble = Finding(
-            urgency=Urgency.NOTE,
-            about="processes",
-            text=f"{seen}, and was started again",
-            page="RoleDown",
-        )
-        if process.is_replaced:
-            # the latest stands for all of its role on this machine
-            times = replaced.pop((process.role, process.host), 0)
-            also = f"; {times} of its role within ten minutes" if times > 1 else ""
-            if times:
-                yield replace(trouble, text=f"{trouble.text}{also}", page=None)
-        elif process.role in _TAKES_WEBHOOKS:
-            text = f"{seen}: frozen, killed or cut off; what is sent to it is not answered"
-            yield replace(trouble, urgency=Urgency.NOW, text=text)
-        elif running.get(process.role):
-            yield replace(
-                trouble, text=f"{seen}: frozen, killed or cut off; others of its role go on"
-            )
-
-
-def _deaths(sample: Sample) -> Iterator[Finding]:
-    """Yield a finding for each role that died on a machine: how often, and the last reason."""
-    for died in sample.deaths:
-        lives = any(
-            each.role == died.role
-            and not each.is_silent
-            and each.started_seconds_ago >= _LIVES_SECONDS
-            for each in sample.running
-        )
-        if died.times < DEATHS_MIN:
-            urgency = Urgency.NOTE
-        elif not lives:
-            urgency = Urgency.NOW
-        else:
-            urgency = Urgency.HUMAN if died.seconds_ago <= _DIED_OF_LATE_SECONDS else Urgency.NOTE
-        times = "once" if died.times == 1 else f"{died.times:,} times"
-        cause = cause_of_death(died.exit_code, out_of_memory=died.out_of_memory)
-        alone = "" if lives or died.times < DEATHS_MIN else "; no other of its role lives"
-        text = (
-            f"{died.role} on {died.host} died {times} within ten minutes, last {duration(max(1, died.seconds_ago))} ago "
-            f"({cause}), and was started again{alone}"
-        )
-        page = None if urgency is Urgency.NOTE else "RoleDown"
-        yield Finding(urgency=urgency, about="processes", text=text, page=page)
-
-
-def _roles(facts: Facts) -> Iterator[Finding]:
-    if any(finding.page == _NOTHING_STORED for finding in facts.storage):
-        # where nothing is written, nobody can be heard of
-        return
-    if any(one.about == PROCESSES for one in facts.unread):
-        return
-    yield from _silent(facts.sample)
-    yield from _deaths(facts.sample)
-    dying = {each.role for each in facts.sample.deaths if each.times >= DEATHS_MIN}
-    for role in _ROLES:
-        if not facts.runs(role) and role not in dying:
-            text = f"no {role} was heard of within half a minute"
-            yield Finding(urgency=Urgency.NOW, about="processes", text=text, page="RoleDown")
-    if not any(map(facts.runs, _TAKES_WEBHOOKS)):
-        yield Finding(
-            urgency=Urgency.NOW,
-            about="processes",
-            text="nothing takes webhooks: neither ingress nor api runs",
-            page="RoleDown",
-        )
 
 
 def _sealing(facts: Facts) -> Iterator[Finding]:
@@ -413,7 +330,7 @@ CHECKS: Final = (
     Check("add-ons", "all that the data needs are on, and alike in every process", _addons),
     Check("carriers", "no message waits for long, and none has fallen silent", _carriers),
     Check("kill switch", "is off for all", _holds),
-    Check("processes", "every role runs", _roles),
+    Check("processes", "every role runs", process_findings),
     Check("readers", "each carrier is read as its rollout says", _readings),
     Check("dead letters", "none", _dead_letters),
     Check("subscriptions", "each takes what it is sent", _subscriptions),

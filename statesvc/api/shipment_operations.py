@@ -1,15 +1,11 @@
 """`GET /v1/shipments...`: status, history and audit trail of a shipment."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
-from uuid import UUID
 
 from aiohttp import hdrs
 from psycopg import AsyncConnection
 
-from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.entry.kinds import NO_PREVIOUS
 from events.identity.recipes import discriminator_of, number_of
@@ -24,21 +20,19 @@ from statesvc.api.parameters import (
     StateParameters,
 )
 from statesvc.api.personal_reads import reads_personal
+from statesvc.api.shipment_pages import Resumed, find_asked, foreign_cursor, next_cursor, resume
 from statesvc.http.call import Call
 from statesvc.http.faces import Command
 from statesvc.http.operation import RawAnswer, RequestHeader, operation, printed, tagged
-from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
-from statesvc.http.unknown_carrier import unknown_carrier
 from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.log.history import History
 from statesvc.log.snapshot import take_snapshot
-from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
+from statesvc.shipments.as_of import Horizon, horizon_at
 from statesvc.shipments.audit_trail import read_audit_trail
 from statesvc.shipments.awaited import awaited_number_at
 from statesvc.shipments.find import (
     FoundShipment,
-    OtherDiscriminators,
     find_shipment,
     listed,
     number_of_shipment,
@@ -180,25 +174,25 @@ async def get_shipment_history(
     Its events in timeline order, whatever order they came in.
     """
     wanted = call.parameters
-    resumed = _resume(wanted, "history")
+    resumed = resume(wanted, "history")
     personal = reads_personal(call, wanted.include)
     keyring = await context.keyring() if personal else await context.keyring_if_any()
 
     async with context.pool.connection() as connection:
         await _bring_back(connection, context.log_archive(), wanted)
-        found, horizon = await _find(connection, wanted, resumed)
+        found, horizon = await find_asked(connection, wanted, resumed)
         opener = found.shipment.opener(keyring) if personal and keyring is not None else None
         page = await timeline(
             connection, found.shipment, after=resumed.after, limit=wanted.limit, opener=opener
         )
         if page is None:
-            raise _foreign_cursor()
+            raise foreign_cursor()
         observations = []
         if resumed.after is None:
             observations = await read_observations(connection, found.shipment, horizon=horizon)
         if opener is not None:
             await context.readings.record_shipment(connection, call, found.shipment, name="history")
-        cursor = _cursor(wanted, "history", found, page.next_after, horizon)
+        cursor = next_cursor(wanted, "history", found, page.next_after, horizon)
         if keyring is not None:
             texts = KnownTexts(keyring)
             for event in page.events:
@@ -263,7 +257,7 @@ async def _state(
     await _bring_back(connection, archive, wanted)
     call.headers |= {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
     try:
-        found, horizon = await _find(connection, wanted, _Resumed())
+        found, horizon = await find_asked(connection, wanted, Resumed())
     except Problem as problem:
         awaited = (
             await _awaited(connection, wanted, personal=personal)
@@ -288,10 +282,10 @@ async def print_audit(
 ) -> PrintedAudit:
     """Print everything on record, as a consistent snapshot. Raises Problem."""
     asked, keyring = wanted.asked, sources.keyring if wanted.personal else None
-    resumed = _resume(asked, "audit")
+    resumed = resume(asked, "audit")
     async with connection.transaction():
         await take_snapshot(connection)
-        found, horizon = await _find(connection, asked, resumed)
+        found, horizon = await find_asked(connection, asked, resumed)
         state = await _shipment(connection, found, horizon, keyring=keyring)
         trail = await read_audit_trail(
             connection,
@@ -312,7 +306,7 @@ async def print_audit(
         "observations": trail.observations,
         "notifications": trail.notifications,
         "readings": trail.readings,
-        "next_cursor": _cursor(asked, "audit", found, trail.next_after, horizon),
+        "next_cursor": next_cursor(asked, "audit", found, trail.next_after, horizon),
     }
     return PrintedAudit(content=printed(audit), shipment=found.shipment)
 
@@ -391,111 +385,6 @@ async def _awaited(
 
 def _as_of(horizon: Horizon | None) -> AsOf:
     return {} if horizon is None else horizon.members
-
-
-@dataclass(frozen=True, slots=True)
-class _Resumed:
-    """Position of a cursor.
-
-    Between two pages a number may get another shipment, and the log more entries.
-    """
-
-    shipment_id: UUID | None = None
-    after: int | None = None
-    horizon: Horizon | None = None
-
-
-async def _find(
-    connection: AsyncConnection[Any],
-    asked: ShipmentParameters | HistoryParameters,
-    resumed: _Resumed,
-) -> tuple[FoundShipment, Horizon | None]:
-    wanted: dict[str, Any] = {
-        "carrier_id": asked.carrier_id,
-        "number": number_of(asked.carrier_id, asked.tracking_number),
-        "discriminator": discriminator_of(asked.carrier_id, asked.discriminator),
-        "shipment_id": resumed.shipment_id,
-    }
-    horizon = None
-    if asked.as_of is None:
-        found = await find_shipment(connection, **wanted)
-    else:
-        horizon = resumed.horizon or await horizon_at(connection, asked.as_of)
-        found = await find_shipment_at(connection, horizon, **wanted)
-    match found:
-        case FoundShipment() if (
-            resumed.shipment_id is not None and found.shipment.shipment_id != resumed.shipment_id
-        ):
-            raise _foreign_cursor()
-        case FoundShipment():
-            return found, horizon
-        case OtherDiscriminators(count):
-            raise Problem(
-                Code.NOT_FOUND,
-                f"the number is known {count} times, never with this discriminator; ask without it to see them",
-            )
-        case None if asked.carrier_id not in CARRIERS:
-            raise unknown_carrier(asked.carrier_id, CARRIERS)
-        case None if horizon is not None:
-            raise Problem(
-                Code.NOT_FOUND,
-                f"no event of carrier {asked.carrier_id} that named this tracking number was sealed by {horizon.at.isoformat()}",
-            )
-        case None:
-            raise Problem(
-                Code.NOT_FOUND,
-                f"no event of carrier {asked.carrier_id} named this tracking number so far",
-            )
-
-
-def _binding(asked: HistoryParameters | AuditParameters, what: str) -> dict[str, Any]:
-    return {
-        "list": what,
-        "carrier_id": asked.carrier_id,
-        "number": number_of(asked.carrier_id, asked.tracking_number),
-        "discriminator": discriminator_of(asked.carrier_id, asked.discriminator),
-        "as_of": asked.as_of,
-    }
-
-
-def _resume(asked: HistoryParameters | AuditParameters, what: str) -> _Resumed:
-    if asked.cursor is None:
-        return _Resumed()
-    try:
-        shipment_id, after, *horizon = decode_cursor(
-            asked.cursor, _binding(asked, what), fields=2 if asked.as_of is None else 5
-        )
-        if not horizon:
-            return _Resumed(UUID(shipment_id), int(after))
-        size, at, clamped = horizon
-        return _Resumed(
-            UUID(shipment_id),
-            int(after),
-            Horizon(int(size), datetime.fromisoformat(at), bool(clamped)),
-        )
-    except (AttributeError, TypeError, ValueError):
-        raise _foreign_cursor() from None
-
-
-def _cursor(
-    asked: HistoryParameters | AuditParameters,
-    what: str,
-    found: FoundShipment,
-    after: int | None,
-    horizon: Horizon | None,
-) -> str | None:
-    if after is None:
-        return None
-    seen: list[str | int] = (
-        [] if horizon is None else [horizon.size, horizon.at.isoformat(), int(horizon.clamped)]
-    )
-    return encode_cursor([str(found.shipment.shipment_id), after, *seen], _binding(asked, what))
-
-
-def _foreign_cursor() -> Problem:
-    return Problem(
-        Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one"
-    )
 
 
 OPERATIONS: Final = (get_shipment_by_id, get_shipment, get_shipment_history, get_shipment_audit)

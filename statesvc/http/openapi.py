@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from aiohttp import hdrs
 from pydantic import BaseModel, TypeAdapter
@@ -25,9 +25,9 @@ from statesvc.http.code_samples import code_samples
 from statesvc.http.introduction import INTRODUCTION, TAGS
 from statesvc.http.keys.key_limits import RATE_LIMIT, RATE_LIMIT_POLICY
 from statesvc.http.keys.key_store import Scope
+from statesvc.http.openapi_responses import Mode, Schemas, responses
 from statesvc.http.operation import Operation, RequestHeader, Route
 from statesvc.http.problem import PROBLEM_KINDS, Code
-from statesvc.http.removed_fields import described_headers
 
 _REFERENCE: Final = "#/components/schemas/{model}"
 _PAGE_OF: Final = re.compile(r"^Page\[(\w+)\]$")
@@ -38,7 +38,6 @@ _HEADERS: Final = {
     str(hdrs.RETRY_AFTER): "Wait this many seconds before the next try.",
 }
 _INT32_MAX: Final = 2**31 - 1
-_WAITED_FOR: Final = frozenset({"429", "503"})
 _SECURITY_SCHEMES: Final = {
     "key": {
         "type": "http",
@@ -79,10 +78,8 @@ _VIOLATION: Final = {
         "detail": {"type": "string"},
     },
 }
-Mode = Literal["validation", "serialization"]
 Examples = Mapping[str, Mapping[str, Any]]
 """By operation: `request` by media type, `responses` by status and media type."""
-Schemas = Mapping[tuple[Any, Mode], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +306,7 @@ def _operation(route: Route, path: str, schemas: Schemas) -> dict[str, Any]:
         "operationId": contract.operation_id,
         "summary": contract.summary,
         "tags": [contract.tag or path.strip("/").removeprefix("v1/").split("/")[0]],
-        "responses": _responses(contract, schemas),
+        "responses": responses(contract, schemas),
         "security": _security(contract),
     }
     described["description"] = contract.description or f"{contract.summary}."
@@ -385,70 +382,3 @@ def _header_schema(header: RequestHeader) -> dict[str, Any]:
         "type": "string",
         **{name: bound for name, bound in bounds.items() if bound is not None},
     }
-
-
-def _streamed(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a stream's event, with this as JSON in its `data`."""
-    members = {"event": {"type": "string"}, "id": {"type": "string"}}
-    embedded = {"type": "string", "contentMediaType": "application/json", "contentSchema": data}
-    return {
-        "type": "object",
-        "description": "One of the events.",
-        "required": ["data"],
-        "properties": {**members, "data": embedded},
-    }
-
-
-def _answers(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
-    responses: dict[str, Any] = {}
-    warned = described_headers(contract.parameters, contract.request)
-    for status, description in contract.statuses.items():
-        responses[str(status)] = {"description": description}
-        model = contract.response or contract.streamed
-        if model is not None and 200 <= status < 300:
-            schema = schemas[(model, "serialization")]
-            if contract.streamed is not None:
-                schema = _streamed(schema)
-            responses[str(status)]["content"] = {
-                media_type: {"schema": schema} for media_type in contract.response_types
-            }
-        if headers := {**contract.response_headers, **warned}:
-            responses[str(status)]["headers"] = {
-                str(name): {"description": description, "schema": {"type": "string"}}
-                for name, description in headers.items()
-            }
-    return responses
-
-
-def _responses(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
-    responses = _answers(contract, schemas)
-    codes = [*contract.problems]
-    if contract.scope is not None:
-        codes += [Code.UNAUTHENTICATED, Code.MISSING_SCOPE]
-    if contract.is_limited:
-        codes.append(Code.TOO_MANY_REQUESTS)
-    if contract.request is not None or contract.parameters is not None or contract.rules:
-        codes.append(Code.INVALID_REQUEST)
-    for code in codes:
-        answered = str(int(PROBLEM_KINDS[code].status))
-        said = responses.get(answered, {}).get("description")
-        described = f"`{code.value}`: {PROBLEM_KINDS[code].title}"
-        if code is Code.INVALID_REQUEST and contract.rules:
-            described = " ".join([f"{described}. Besides what the schemas say:", *contract.rules])
-        responses[answered] = _problem(
-            contract, described if said is None else f"{said}; {described}"
-        )
-    responses["default"] = _problem(contract, "Any other problem")
-    for answered, response in responses.items():
-        shown = [str(hdrs.RETRY_AFTER)] if answered in _WAITED_FOR else []
-        shown += [RATE_LIMIT, RATE_LIMIT_POLICY] if contract.is_limited else []
-        if shown:
-            response.setdefault("headers", {}).update(
-                {name: {"$ref": f"#/components/headers/{name}"} for name in shown}
-            )
-    return responses
-
-
-def _problem(contract: Operation[Any], description: str) -> dict[str, Any]:
-    content = {"schema": {"$ref": _REFERENCE.format(model="Problem")}}
-    return {"description": description, "content": dict.fromkeys(contract.problem_types, content)}

@@ -9,9 +9,10 @@ from events.carriers.carrier import Carrier
 from statesvc.addons.console.carrier_board import CarrierLine, read_board
 from statesvc.addons.console.charts import Bar, bars
 from statesvc.addons.console.screen import PageRequest, Redirect, Screen
-from statesvc.api.code_mapping_operations import list_code_mappings, list_unmapped_codes
+from statesvc.api.code_mapping_operations import list_code_mappings
 from statesvc.api.queue_operations import get_quota
 from statesvc.api.rollout_operations import get_rollout, list_rollout_diffs
+from statesvc.api.unmapped_code_operations import list_unmapped_codes
 from statesvc.database.pool import Connections
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem

@@ -9,6 +9,7 @@ from statesvc.api.subscriptions import (
     notification_operations,
     portal_links,
     replay_call,
+    sending_operations,
     subscription_operations,
 )
 from statesvc.http.operation import Route, routes_of
@@ -18,6 +19,7 @@ OPERATIONS: Final = (
     *portal_links.OPERATIONS,
     *chosen_secrets.OPERATIONS,
     *subscription_operations.OPERATIONS,
+    *sending_operations.OPERATIONS,
     *notification_operations.OPERATIONS,
 )
 

@@ -1,7 +1,7 @@
 """`/v1/subscriptions`, for scope `subscriptions`. Keys see their owner's; scope `ops` sees all."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -10,9 +10,6 @@ from statesvc.api.subscriptions import subscription_words as words
 from statesvc.api.subscriptions.inputs import ages, checked_address, older, requested, watched
 from statesvc.api.subscriptions.models import (
     URL_RULE,
-    AttemptShown,
-    AttemptsParameters,
-    RotationParameters,
     SubscriptionChange,
     SubscriptionDetail,
     SubscriptionInput,
@@ -20,8 +17,6 @@ from statesvc.api.subscriptions.models import (
     SubscriptionMade,
     SubscriptionParameters,
     SubscriptionShown,
-    TestRequest,
-    TrialShown,
 )
 from statesvc.api.subscriptions.ownership import (
     absent,
@@ -30,9 +25,7 @@ from statesvc.api.subscriptions.ownership import (
     require_scopes,
     require_visible,
 )
-from statesvc.api.subscriptions.shown import all_shown, attempt_shown, read_shown
-from statesvc.database.wakeups.channels import OUTBOX
-from statesvc.delivery.outcome import TOTAL_SECONDS
+from statesvc.api.subscriptions.shown import all_shown, read_shown
 from statesvc.http.call import Call
 from statesvc.http.faces import Also, Command, ConsolePage, Form
 from statesvc.http.keys.key_store import Scope
@@ -41,10 +34,8 @@ from statesvc.http.paging import Page, decode_cursor, encode_cursor
 from statesvc.http.problem import CREATED, NO_CONTENT, Code, Problem
 from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.subscriptions import subscription_store as store
-from statesvc.subscriptions.connection_test import record_test, send_test
 from statesvc.subscriptions.key_revocation import needed
-from statesvc.subscriptions.recorded_attempts import read_attempts, read_limiter
-from statesvc.subscriptions.signing_means import read_signing_means
+from statesvc.subscriptions.recorded_attempts import read_limiter
 from statesvc.subscriptions.subscription_secrets import Secret
 from statesvc.subscriptions.subscription_store import Switch
 
@@ -111,7 +102,7 @@ async def create_subscription(
             )
         made = await read_shown(connection, context, subscription_id)
     call.headers["Location"] = f"{PATH}/{subscription_id}"
-    return {**made, "secret": _shown_once(secret)}
+    return {**made, "secret": secret_once(secret)}
 
 
 @operation(
@@ -146,7 +137,7 @@ async def list_subscriptions(
     """List subscriptions."""
     asked = call.parameters
     bound_to = {"list": "subscriptions", "state": asked.state}
-    after = _position(
+    after = position_in(
         asked.cursor,
         bound_to,
         2,
@@ -312,222 +303,10 @@ async def change_subscription(
 )
 async def delete_subscription(context: Context, call: Call[SubscriptionParameters, None]) -> None:
     """Delete a subscription."""
-    await _switch(context, call, "delete")
+    await switch(context, call, "delete")
 
 
-@operation(
-    f"POST {ONE}/pause",
-    scope="subscriptions",
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND,),
-    view=Sentences("Paused: notifications collect, and are sent once it is resumed."),
-    commands=(Command(name="subscriptions pause"),),
-    forms=(
-        Form(
-            path=SCREEN + "/pause",
-            title="Pause a subscription",
-            button="Pause",
-            preview="get_subscription",
-            would=Sentences(words.would_pause),
-            then=SCREEN,
-            section=LIST,
-        ),
-    ),
-)
-async def pause_subscription(
-    context: Context, call: Call[SubscriptionParameters, None]
-) -> SubscriptionShown:
-    """Pause a subscription."""
-    subscription_id = await _switch(context, call, "pause")
-    async with context.pool.connection() as connection:
-        return await read_shown(connection, context, subscription_id)
-
-
-@operation(
-    f"POST {ONE}/resume",
-    scope="subscriptions",
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND,),
-    view=Sentences(words.resumed),
-    commands=(Command(name="subscriptions resume"),),
-    forms=(
-        Form(
-            path=SCREEN + "/resume",
-            title="Resume a subscription",
-            button="Resume",
-            preview="get_subscription",
-            would=Sentences(words.would_resume),
-            then=SCREEN,
-            section=LIST,
-        ),
-    ),
-)
-async def resume_subscription(
-    context: Context, call: Call[SubscriptionParameters, None]
-) -> SubscriptionShown:
-    """Resume a subscription."""
-    subscription_id = await _switch(context, call, "resume")
-    context.waker.wake(OUTBOX)
-    async with context.pool.connection() as connection:
-        return await read_shown(connection, context, subscription_id)
-
-
-@operation(
-    f"POST {ONE}/rotate-secret",
-    scope="subscriptions",
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND, Code.CONFLICT),
-    view=Sentences(words.secret, words.former_secret),
-    commands=(Command(name="subscriptions rotate-secret", fields=("grace_hours",)),),
-    forms=(
-        Form(
-            path=SCREEN + "/rotate-secret",
-            title="Rotate the secret of a subscription",
-            button="New secret",
-            preview="get_subscription",
-            fields=("grace_hours",),
-            would=Sentences(
-                "Notifications to {url} are signed with a new secret from now on. The next page shows it.",
-                words.former_secret,
-            ),
-            view=(*_SHOWN_ONCE, Sentences(words.former_secret)),
-            then=SCREEN,
-            section=LIST,
-            is_drastic=True,
-        ),
-    ),
-)
-async def rotate_subscription_secret(
-    context: Context, call: Call[RotationParameters, None]
-) -> SubscriptionMade:
-    """Rotate a subscription's secret."""
-    asked = call.parameters
-    grace = timedelta(hours=asked.grace_hours)
-    async with context.pool.connection() as connection:
-        await require_visible(connection, call, asked.subscription_id)
-        with grants_checked():
-            secret = await store.rotate(
-                connection,
-                await context.keyring(),
-                asked.subscription_id,
-                grace=grace,
-                actor=call.caller.actor,
-                key_type=asked.key_type,
-                chosen=None,
-                **call.why,
-            )
-        if secret is None:
-            raise absent(asked.subscription_id)
-        shown = await read_shown(connection, context, asked.subscription_id)
-    return {**shown, "secret": _shown_once(secret)}
-
-
-@operation(
-    f"POST {ONE}/test",
-    scope="subscriptions",
-    request_headers=WHY_TAKEN,
-    is_body_optional=True,
-    problems=(Code.NOT_FOUND,),
-    deadline_seconds=TOTAL_SECONDS + 5,
-    view=Sentences(words.tested),
-    commands=(Command(name="subscriptions test"),),
-    forms=(
-        Form(
-            path=SCREEN + "/test",
-            title="Send a test",
-            button="Send a test",
-            preview="get_subscription",
-            fields=("type",),
-            would=Sentences(
-                "One {type} goes to {url}, signed like any other and marked as a test. It is never sent again."
-            ),
-            then=SCREEN,
-            section=LIST,
-        ),
-    ),
-)
-async def test_subscription(
-    context: Context, call: Call[SubscriptionParameters, TestRequest]
-) -> TrialShown:
-    """Send a test notification.
-
-    The example of a type, with `data.test` true, or a mere `subscription.test`; signed like any other, never retried, also while the
-    subscription is paused or disabled. `attempts` lists the newest twenty.
-    """
-    subscription_id, asked, why = call.parameters.subscription_id, call.body, call.why
-    async with context.pool.connection() as connection:
-        await require_visible(connection, call, subscription_id)
-        means = await read_signing_means(connection, await context.keyring(), subscription_id)
-    if means is None:
-        raise absent(subscription_id)
-    sent = await send_test(await context.targets(), subscription_id, means, kind=asked.type)
-    async with context.pool.connection() as connection:
-        await record_test(connection, subscription_id, sent, actor=call.caller.actor, **why)
-    came = sent.answer
-    return {
-        "webhook_id": sent.webhook_id,
-        "type": sent.type,
-        "outcome": came.outcome,
-        "status_code": came.status_code,
-        "duration_ms": round(came.duration_seconds * 1000),
-        "detail": came.detail or None,
-    }
-
-
-@operation(
-    f"GET {ONE}/attempts",
-    scope="subscriptions",
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND, Code.INVALID_CURSOR),
-    view=Table(
-        "started_at",
-        Column("number", "Try"),
-        Column(words.attempt_outcome, "Outcome"),
-        Column("duration_ms", "ms"),
-        Column("webhook_id", "Webhook id"),
-        empty="nothing was sent yet",
-    ),
-)
-async def list_attempts(
-    context: Context, call: Call[AttemptsParameters, None]
-) -> Page[AttemptShown]:
-    """List a subscription's attempts."""
-    asked = call.parameters
-    bound_to = {"list": "attempts", "of": str(asked.subscription_id)}
-    before = _position(
-        asked.cursor,
-        bound_to,
-        3,
-        lambda at, webhook_id, number: (datetime.fromisoformat(at), str(webhook_id), int(number)),
-    )
-    if asked.responses:
-        require_scopes(call, [Scope.PII])
-    async with context.pool.connection() as connection:
-        await require_visible(connection, call, asked.subscription_id)
-        found = await read_attempts(
-            connection, asked.subscription_id, before=before, limit=asked.limit + 1
-        )
-        if asked.responses and found:
-            target = f"subscription {asked.subscription_id}"
-            await context.readings.record(connection, call, name="attempts", target=target)
-    shown, more = found[: asked.limit], len(found) > asked.limit
-    cursor = (
-        encode_cursor(
-            [shown[-1].recorded_at.isoformat(), shown[-1].webhook_id, shown[-1].number], bound_to
-        )
-        if more
-        else None
-    )
-    return Page(
-        [
-            attempt_shown(one, one.response(await context.keyring()) if asked.responses else None)
-            for one in shown
-        ],
-        cursor,
-    )
-
-
-async def _switch(
+async def switch(
     context: Context, call: Call[SubscriptionParameters, None], switch: Switch
 ) -> UUID:
     subscription_id = call.parameters.subscription_id
@@ -542,7 +321,7 @@ async def _switch(
     return subscription_id
 
 
-def _position(
+def position_in(
     cursor: str | None, bound_to: Mapping[str, Any], fields: int, read: Callable[..., T]
 ) -> T | None:
     """Return the end of the former page; None for the first page.
@@ -558,7 +337,7 @@ def _position(
         raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given") from None
 
 
-def _shown_once(secret: Secret) -> str | None:
+def secret_once(secret: Secret) -> str | None:
     return secret.shown if secret.kind == "hmac" else None
 
 
@@ -568,9 +347,4 @@ OPERATIONS: Final = (
     get_subscription,
     change_subscription,
     delete_subscription,
-    pause_subscription,
-    resume_subscription,
-    rotate_subscription_secret,
-    test_subscription,
-    list_attempts,
 )

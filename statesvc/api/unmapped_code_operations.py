@@ -1,0 +1,130 @@
+"""`/v1/unmapped-codes...`: codes that no mapping knows, and the events with them."""
+
+from typing import Final
+
+from statesvc.api import code_words as words
+from statesvc.api.code_mapping_models import SampleParameters, UnmappedParameters
+from statesvc.api.operation_context import Context
+from statesvc.api.personal_reads import reads_personal
+from statesvc.http.call import Call
+from statesvc.http.faces import Command, ConsolePage
+from statesvc.http.operation import operation
+from statesvc.http.paging import Page
+from statesvc.http.problem import Code
+from statesvc.http.views import Column, Sentences, Table
+from statesvc.repair.teaching.samples import CodeSample, code_samples
+from statesvc.repair.teaching.unmapped_codes import UnmappedCode, unmapped_codes
+
+_TAG: Final = "codes"
+
+
+_CARRIERS: Final = "/console/carriers"
+
+
+_CARRIER: Final = _CARRIERS + "/{carrier_id}"
+
+
+_UNMAPPED: Final = Table(
+    "carrier_id",
+    Column(words.listed_code, "Code", link=words.code_path),
+    Column(words.read_by, "Read"),
+    "events",
+    "shipments",
+    "since",
+    Column("dead_letter_id", "Dead letter", link="/console/dead-letters/{dead_letter_id}"),
+    Column(words.mapped, "Mapped"),
+    Column(words.proposed, "Proposed"),
+    Column("message_ids", "Examples", wide=True),
+    empty="every code that was pushed is mapped",
+)
+
+
+@operation(
+    "GET /v1/unmapped-codes",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.UNKNOWN_CARRIER,),
+    view=_UNMAPPED,
+    commands=(
+        Command(
+            name="carriers unmapped",
+            summary="codes that no mapping knows yet, and codes read by their category only",
+            fields=(),
+            view=(_UNMAPPED, Sentences(words.map_commands)),
+        ),
+    ),
+)
+async def list_unmapped_codes(
+    context: Context, call: Call[UnmappedParameters, None]
+) -> Page[UnmappedCode]:
+    """List unknown codes.
+
+    Codes that no mapping knows yet, with their open dead letter, and codes read by their category only.
+    """
+    keyring = await context.keyring_if_any()
+    async with context.pool.connection() as connection:
+        codes = await unmapped_codes(
+            connection, carrier_id=call.parameters.carrier_id, keyring=keyring
+        )
+    if not codes:
+        context.refuse_unknown(call.parameters.carrier_id)
+    return Page(codes, None)
+
+
+@operation(
+    "GET /v1/unmapped-codes/samples",
+    scope="ops",
+    tag=_TAG,
+    problems=(Code.UNKNOWN_CARRIER,),
+    pages=(
+        ConsolePage(
+            path=_CARRIER + "/code",
+            title="Code of {carrier_id}",
+            section=_CARRIERS,
+            filter=("raw_type", "raw_code"),
+            acts=(_CARRIER + "/teach",),
+            personal="Their texts may hold personal data.",
+            view=Table(
+                Column("occurred_at", "Happened"),
+                Column(
+                    "tracking_number",
+                    "Shipment",
+                    link="/console/shipments/{carrier_id}/{tracking_number}",
+                ),
+                Column(words.code, "Code"),
+                Column("carrier_code", "As printed"),
+                Column("description", "Text"),
+                Column("proposed.status", "Proposed"),
+                Column("proposed.why", "Because"),
+                Column("recorded_at", "Known"),
+                Column(words.teach_words, "Map", link=words.teach_path),
+                empty="The log has no event that is still read so.",
+            ),
+        ),
+    ),
+)
+async def list_unmapped_code_samples(
+    context: Context, call: Call[SampleParameters, None]
+) -> Page[CodeSample]:
+    """Show events with an unknown code.
+
+    The newest first; with `include=personal` the texts that the carrier printed.
+    """
+    wanted = call.parameters
+    context.carrier(wanted.carrier_id)
+    personal = reads_personal(call, wanted.include)
+    keyring = await context.keyring()
+    async with context.pool.connection() as connection:
+        code = (wanted.carrier_id, wanted.raw_type, wanted.raw_code)
+        samples = await code_samples(
+            connection, code, keyring, personal=personal, limit=wanted.limit
+        )
+        if personal and samples:
+            target = f"samples of a code of {wanted.carrier_id}"
+            await context.readings.record(
+                connection, call, name="code_samples", target=target, carrier_id=wanted.carrier_id
+            )
+    return Page(samples, None)
+
+
+OPERATIONS: Final = (list_unmapped_codes, list_unmapped_code_samples)
