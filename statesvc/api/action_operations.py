@@ -44,7 +44,7 @@ class ActionsParameters(PageParameters):
         "verb",
         Column("target", link="/console/record?target={target}"),
         "details",
-        empty="no action fits",
+        empty="No action matches.",
     ),
     commands=(Command(name="actions list"),),
     pages=(

@@ -83,7 +83,7 @@ class ListedAwaited(AwaitedShown):
         "awaited_at",
         "due_at",
         Column("observed_at", "Notified"),
-        empty="there is no such number",
+        empty="No number matches.",
     ),
     commands=(Command(name="shipments awaited"),),
     pages=(

@@ -59,7 +59,7 @@ _COLUMNS: Final = (
     Column("added_by", "By"),
     "why",
 )
-_LIST: Final = Table(*_COLUMNS, empty="no code is mapped")
+_LIST: Final = Table(*_COLUMNS, empty="No code is mapped.")
 
 
 @operation(

@@ -88,7 +88,7 @@ class DeadLetterParameters(ClosedModel):
         Column("resolution", "Settled"),
         Column("resolved_by", "By", wide=True),
         Column("why", wide=True),
-        empty="nothing waits",
+        empty="No dead letter is open.",
     ),
     commands=(Command(name="dead-letters list", preset={"open": True}),),
     pages=(
@@ -142,7 +142,7 @@ async def list_dead_letters(
             Column(still_coming, "Still coming?"),
             Column(newest_of, "Newest", link=newest_path),
             Column(group_details, "Mostly"),
-            empty="nothing waits",
+            empty="No dead letter is open.",
         ),
         Sentences("... there are more dead letters than were counted", when="counts_capped"),
     ),

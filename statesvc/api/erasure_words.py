@@ -11,14 +11,14 @@ def would_hold(holds: Mapping[str, Any]) -> Iterator[str]:
     """Describe the effect of a hold. `holds`: those on the number."""
     for hold in holds["items"][:1]:
         yield Denied(
-            f"A legal hold stands on this number already, since {hold['placed_at']}, by {hold['placed_by']}."
+            f"This number is under a legal hold already, since {hold['placed_at']}, by {hold['placed_by']}."
         )
     yield "All raw messages that name the number outlive their retention, and nobody erases its shipments, until the hold is released."
 
 
 def would_release(holds: Mapping[str, Any]) -> Iterator[str]:
     if not holds["items"]:
-        yield Denied("No legal hold stands on this number.")
+        yield Denied("No legal hold is on this number.")
     for hold in holds["items"][:1]:
         yield f"It was placed at {hold['placed_at']} by {hold['placed_by']}: {hold['why']}"
     yield "From now on its raw messages end with their retention, and its shipments can be erased."
@@ -26,7 +26,7 @@ def would_release(holds: Mapping[str, Any]) -> Iterator[str]:
 
 def would_erase(holds: Mapping[str, Any]) -> Iterator[str]:
     for hold in holds["items"][:1]:
-        yield Denied(f"A legal hold stands on it ({hold['why']}): release it first.")
+        yield Denied(f"It is under a legal hold ({hold['why']}): release it first.")
     yield (
         "Signers, addresses, texts and raw messages become unreadable, for ever. It cannot be undone."
     )

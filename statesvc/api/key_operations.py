@@ -121,7 +121,7 @@ class RevokedKey(TypedDict):
         Column("last_used_at", "Last used"),
         "expires_at",
         "revoked_at",
-        empty="there is no key",
+        empty="There are no keys.",
     ),
     commands=(Command(name="keys list", fields=("revoked",), renamed=_RENAMED),),
     pages=(

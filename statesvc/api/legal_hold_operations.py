@@ -78,7 +78,7 @@ class LegalHoldRelease(LegalHoldPlacement):
         "released_at",
         "released_by",
         Column("released_why", "Why released"),
-        empty="no legal hold is in force",
+        empty="No legal hold is in force.",
     ),
     commands=(Command(name="legal-hold list"),),
     pages=(

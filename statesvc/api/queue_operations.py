@@ -265,7 +265,7 @@ async def change_quota(context: Context, call: Call[QuotaParameters, QuotaChange
         "target",
         "details",
         Column("seen_by", "Seen by"),
-        empty="no notice is there",
+        empty="There are no notices.",
     ),
     commands=(Command(name="notices list"),),
     pages=(

@@ -87,7 +87,7 @@ _TRIAL: Final = (
     scope="ops",
     tag=_TAG,
     view=Table(
-        *_SHOWN, empty="no rollout was ever set: each carrier is read by its stable version"
+        *_SHOWN, empty="No rollout was ever set: each carrier is read by its stable version."
     ),
     commands=(
         Command(

@@ -35,7 +35,7 @@ _UNMAPPED: Final = Table(
     Column(words.mapped, "Mapped"),
     Column(words.proposed, "Proposed"),
     Column("message_ids", "Examples", wide=True),
-    empty="every code that was pushed is mapped",
+    empty="All codes are mapped.",
 )
 
 

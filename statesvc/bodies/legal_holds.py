@@ -41,8 +41,8 @@ class HoldRefusal(Enum):
     """Reason for which a hold was not placed or released."""
 
     UNKNOWN_NUMBER = "no event of this carrier ever named this tracking number"
-    STANDS_ALREADY = "a legal hold stands on this number already"
-    NONE_STANDS = "no legal hold stands on this number"
+    STANDS_ALREADY = "this number is under a legal hold already"
+    NONE_STANDS = "no legal hold is on this number"
 
 
 async def place_hold(

@@ -53,10 +53,6 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
         "notices": ListedCommand(
             "statesvc.cli.declared", "what the service wants you to know", calls_api=True
         ),
-        "logs": ListedCommand(
-            "statesvc.cli.logs_command",
-            "log lines, short and in colour, from a file or the journal",
-        ),
         "listen": ListedCommand(
             "statesvc.cli.listen_command",
             "forward changes to a receiver on your machine, signed",

@@ -11,6 +11,8 @@ REMOVED: Final[Mapping[str, str]] = {
     "archive query": "DuckDB reads the files of the archive: docs/archive-queries.md has its views",
     "cell": "docs/engines.md routes by carrier with nginx or Envoy, and moves an installation "
     "with PostgreSQL's own commands",
+    "logs": "`jq -r '[.timestamp, .level, .event] | join(\" \")'` shortens log lines, "
+    "from `journalctl -o cat -u 'statesvc*'` or a container",
     "storage": "docs/runbook/DiskFilling.md has the query for the size of each table "
     "and the one that predicts when the disk is full",
     "carriers map --export": "add a row to the carrier's table by hand: docs/teaching-codes.md says how",

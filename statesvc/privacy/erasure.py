@@ -43,7 +43,7 @@ class UnderLegalHoldError(RuntimeError):
 
     def __init__(self) -> None:
         super().__init__(
-            "a legal hold stands on this number: release it first, or override it explicitly"
+            "this number is under a legal hold: release it first, or override it explicitly"
         )
 
 

@@ -79,7 +79,7 @@ def _teach(desk: Desk) -> None:
     assert "1 message read again: 1 event corrected" in desk(
         "carriers", "renormalize", "royalmail", "1", "--why", "their letter"
     )
-    assert desk("dead-letters", "list") == "nothing waits\n"
+    assert desk("dead-letters", "list") == "No dead letter is open.\n"
 
 
 def _look(desk: Desk) -> None:

@@ -11,7 +11,6 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from statesvc.addons.console.charts import Bar, bars
 from statesvc.addons.console.limiter_chart import limiter_charts
 from statesvc.addons.console.screen import PageRequest, PersonalDataRequest, Screen, Shown, Values
 from statesvc.addons.console.shipment_screens import path_of
@@ -153,29 +152,9 @@ class SubscriptionScreen:
             "attempts": shown,
             "next_cursor": attempts["next_cursor"],
             "cursor": cursor,
-            "chart": attempt_chart(attempts["items"]),
             "limiter": limiter_charts(recent, limit=one["limiter"]["limit"]),
             "with_answers": with_answers,
         }
-
-
-def attempt_chart(attempts: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - markup
-    """Draw the duration of each attempt, the oldest first: delivered, or not.
-
-    Only with two or more, for comparison.
-    """
-    if len(attempts) < 2:
-        return ""
-    columns = []
-    for one in reversed(attempts):
-        milliseconds = max(one["duration_ms"], 1)
-        is_delivered = one["outcome"] == "delivered"
-        label = f"{outcome_words(one['outcome'], one['status_code'])}, {one['duration_ms']:,} ms"
-        columns.append(Bar(label, (milliseconds, 0, 0) if is_delivered else (0, 0, milliseconds)))
-    delivered = sum(one["outcome"] == "delivered" for one in attempts)
-    longest = max(one["duration_ms"] for one in attempts)
-    title = f"How long the last {len(attempts)} attempts took, the newest at the right: {delivered} delivered; the longest {longest:,} ms"
-    return bars(columns, title=title, unit=" ms")
 
 
 def subscription_pages(pool: Connections) -> tuple[list[Screen], list[PersonalDataRequest]]:

@@ -173,7 +173,7 @@ class NotificationDetail(TypedDict):
                 "tracking_number",
                 "sequence",
                 Column("webhook_id", "Webhook id"),
-                empty="it was notified of nothing",
+                empty="It had no notification.",
             ),
         ),
     ),

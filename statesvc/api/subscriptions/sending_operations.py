@@ -217,7 +217,7 @@ async def test_subscription(
         Column(words.attempt_outcome, "Outcome"),
         Column("duration_ms", "ms"),
         Column("webhook_id", "Webhook id"),
-        empty="nothing was sent yet",
+        empty="No notification was sent yet.",
     ),
 )
 async def list_attempts(

@@ -117,7 +117,7 @@ async def create_subscription(
         Column("owner", wide=True),
         Column(words.failing_for, "Failing for"),
         Column(words.last_answer, "Last answer"),
-        empty="there is no subscription",
+        empty="There are no subscriptions.",
     ),
     commands=(Command(name="subscriptions list", fields=("state",)),),
     pages=(

@@ -14,13 +14,13 @@ async def test_numbers_that_nothing_was_heard_of_are_listed_and_the_overview_lea
 ) -> None:
     await put(tab.api)
     await tab.log_in("ops read")
-    assert "there is no such number" in await tab.text(PAGE)
+    assert "No number matches." in await tab.text(PAGE)
     assert "1Z99 ups" in await tab.text(f"{PAGE}?never_heard=")
     await never_heard(tab.api, database)
     await tab.log_in("ops read")
     assert "1Z99 ups" in await tab.text(PAGE)
     assert "1Z99" not in await tab.text(f"{PAGE}?carrier_id=fedex")
-    assert "there is no such number" in await tab.text(f"{PAGE}?never_heard=")
+    assert "No number matches." in await tab.text(f"{PAGE}?never_heard=")
     assert (
         f'href="{PAGE}"' in (await (await tab.get("/console")).text()).partition('id="settled"')[2]
     )

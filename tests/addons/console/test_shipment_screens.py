@@ -401,13 +401,13 @@ async def test_a_legal_hold_is_placed_and_released_and_keeps_a_shipment_from_bei
     assert "case 7" in text
     holds = await (await tab.get("/console/legal-holds")).text()
     assert f'<a href="{PAGE}">1Z7</a>' in holds
-    assert "stands on this number already" in await tab.preview(f"{PAGE}/hold", why="again")
+    assert "is under a legal hold already" in await tab.preview(f"{PAGE}/hold", why="again")
     assert "release it first" in await tab.preview(f"{PAGE}/erase", why="they asked")
     assert "case 7" in await tab.preview(f"{PAGE}/release-hold", why="settled")
     assert "ups 1Z7: released" in await tab.act(f"{PAGE}/release-hold", why="settled")
-    assert "no legal hold is in force" in await tab.text("/console/legal-holds")
+    assert "No legal hold is in force." in await tab.text("/console/legal-holds")
     assert "settled" in await tab.text("/console/legal-holds?released=true")
-    assert "No legal hold stands on this number." in await tab.preview(
+    assert "No legal hold is on this number." in await tab.preview(
         f"{PAGE}/release-hold", why="twice"
     )
     assert "Erased: 1 shipment (" in await tab.act(f"{PAGE}/erase", why="they asked")

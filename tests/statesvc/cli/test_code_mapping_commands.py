@@ -108,7 +108,7 @@ async def test_a_code_is_previewed_taught_and_read_again(royal: Shop, shell: She
     printed = await shell("carriers", "renormalize", "royalmail", "1", "--why", "their letter")
     assert "3 messages read again: 3 events corrected, 3 changes of status" in printed
     assert await statuses(royal) == {"delivery_attempted": 3}
-    assert await shell("carriers", "unmapped") == "every code that was pushed is mapped\n"
+    assert await shell("carriers", "unmapped") == "All codes are mapped.\n"
     actions = await royal.rows(
         "SELECT verb, convert_from(canonical, 'UTF8') FROM statesvc.action ORDER BY batch_id"
     )
@@ -128,7 +128,7 @@ async def test_a_code_is_previewed_taught_and_read_again(royal: Shop, shell: She
     await shell(*taken, "--why", "the table has it", "--yes")
     await shell("carriers", "renormalize", "royalmail", "2", "--why", "the table has it")
     assert await statuses(royal) == {"unknown": 4}
-    assert "no code is mapped" in await shell("carriers", "mappings")
+    assert "No code is mapped." in await shell("carriers", "mappings")
     assert "no mapping of the code is in effect" in await shell(*taken, exit_code=1)
     history = await shell.json("carriers", "mappings", "--revision", "2")
     assert [

@@ -102,7 +102,7 @@ async def test_a_dead_letter_is_shown_with_what_a_replay_means(
     await shell("dead-letters", "discard", "1", "--why", "their test system")
     assert "it was discarded" in await shell("dead-letters", "show", "1")
     assert "it was discarded" in await shell("dead-letters", "replay", "1", exit_code=1)
-    assert "nothing waits" in await shell("dead-letters", "groups")
+    assert "No dead letter is open." in await shell("dead-letters", "groups")
 
 
 async def test_discarding_by_filter(

@@ -132,7 +132,7 @@ PRINTS_NO_ANSWER: Final = frozenset(
     {
         *("up", "ingress", "api", "worker", "notifier", "sealer"),  # run until they are stopped
         *("init", "carriers draft", "completion", "runbook"),  # make or print files, a page
-        *("logs", "listen", "open", "psql"),  # another program's lines, or another program
+        *("listen", "open", "psql"),  # another program's lines, or another program
     }
 )
 

@@ -23,7 +23,7 @@ async def test_a_hold_is_placed_listed_and_released(
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute(STREAM)
     assert "ups 1Z99: held" in await shell("legal-hold", "place", "ups", "1z-99", "--why", "case 7")
-    assert "stands on this number already" in await shell(
+    assert "is under a legal hold already" in await shell(
         "legal-hold", "place", "ups", "1Z99", "--why", "case 8", exit_code=1
     )
     hold: Any
@@ -37,7 +37,7 @@ async def test_a_hold_is_placed_listed_and_released(
     assert "ups 1Z99: released" in await shell(
         "legal-hold", "release", "ups", "1Z99", "--why", "settled"
     )
-    assert "no legal hold is in force" in await shell("legal-hold", "list")
+    assert "No legal hold is in force." in await shell("legal-hold", "list")
     assert "settled" in await shell("legal-hold", "list", "--all")
     async with await AsyncConnection.connect(database.service_dsn) as connection:
         actions = await (

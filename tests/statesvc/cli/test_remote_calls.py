@@ -164,13 +164,13 @@ async def test_a_profile_has_address_and_key(
     profiles = tmp_path / "profiles.toml"
     profiles.write_text(f'[near]\nurl = "{url}"\nkey_file = "{key_file}"\n[bare]\nurl = "{url}"\n')
     monkeypatch.setenv("STATESVC_PROFILES", str(profiles))
-    assert "no rollout was ever set" in await shell("--profile", "near", "rollout", "show")
+    assert "No rollout was ever set" in await shell("--profile", "near", "rollout", "show")
     assert "takes a key" in await shell("--profile", "bare", "rollout", "show", exit_code=2)
     assert "it has: bare, near" in await shell("--profile", "far", "rollout", "show", exit_code=2)
     several = await shell("--profile", "near,bare", "rollout", "show", exit_code=2)
     assert "several profiles in one command were removed: run it once for each" in several
     monkeypatch.setenv("STATESVC_PROFILE", "near")
-    assert "no rollout was ever set" in await shell("rollout", "show")
+    assert "No rollout was ever set" in await shell("rollout", "show")
 
 
 async def test_the_environment_names_the_service_and_flags_win(
@@ -179,9 +179,9 @@ async def test_the_environment_names_the_service_and_flags_win(
     _, url, _, _ = await afar("ops").options()
     monkeypatch.setenv("STATESVC_URL", url)
     monkeypatch.setenv("STATESVC_API_KEY", await api.key("ops"))
-    assert "no rollout was ever set" in await shell("rollout", "show")
+    assert "No rollout was ever set" in await shell("rollout", "show")
     monkeypatch.setenv("STATESVC_URL", "http://127.0.0.1:9")
-    assert "no rollout was ever set" in await shell("--url", url, "rollout", "show")
+    assert "No rollout was ever set" in await shell("--url", url, "rollout", "show")
 
 
 @pytest.mark.usefixtures("own_processes")
