@@ -312,6 +312,7 @@ async def what_operators_do(call: Any) -> None:
     assert (await call("list_late_parcels")).items == []
     await call("export_promises")
     await call("change_quota", "ups", body=call.model("QuotaChange", weight=2.0))
+    await call("get_quota", "ups")
     await call("list_quotas")
     await call("get_queue")
     await call("list_workers")

@@ -80,6 +80,7 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "PUT /v1/expectations/{carrier_id}": ["ops"],
         "POST /v1/expectations/{carrier_id}/preview": ["ops"],
         "GET /v1/quotas": ["ops"],
+        "GET /v1/quotas/{carrier_id}": ["ops"],
         "PUT /v1/quotas/{carrier_id}": ["ops"],
         "GET /v1/workers": ["ops"],
         "GET /v1/unmapped-codes": ["ops"],
