@@ -1,4 +1,4 @@
--- The guard of the log's tables (statesvc/database/guard.sql) refuses to change their definition unless that was announced. It consists
+-- The guard of the log's tables (statesvc/database/log_guard.sql) refuses to change their definition unless that was announced. It consists
 -- of event triggers, which only a superuser can make; the announcement is everybody's.
 
 -- Allows this transaction to change the definition of the log's tables. The reason is recorded in the log together with the change.

@@ -4,7 +4,7 @@
 -- both or neither, and of two replays the second finds it resolved. `replay_obstacle` is the one place that says why a dead letter
 -- cannot go back; plans, answers and the replay itself ask it.
 
--- Why a dead letter cannot be replayed; NULL: it can. The words of statesvc/dead_letters/obstacle.py. Dead letters of codes and of
+-- Why a dead letter cannot be replayed; NULL: it can. The words of statesvc/repair/dead_letters/dead_letter.py. Dead letters of codes and of
 -- rejected members are read again instead of put back; what stands in their way shows when they are.
 CREATE FUNCTION statesvc.replay_obstacle(d statesvc.dead_letter) RETURNS text
     LANGUAGE sql STABLE AS $$
