@@ -69,24 +69,24 @@ class SourceChange(NamedTuple):
 class ParcelProgress:
     """Progress of a parcel as notified.
 
-    `teller`: the shipment that gave the parcel its status; it occurred at `since`.
+    `reported_by`: the shipment that gave the parcel its status; it occurred at `since`.
     """
 
     status: Status = Status.UNKNOWN
-    teller: UUID | None = None
+    reported_by: UUID | None = None
     since: datetime = _EARLIEST
-    _turns_told: Counter[Status] = field(default_factory=Counter)
+    _turns_notified: Counter[Status] = field(default_factory=Counter)
     _turns: Counter[tuple[UUID, Status]] = field(default_factory=Counter)
     _shipments: dict[tuple[str, str], set[UUID]] = field(default_factory=dict)
 
-    def tell(self, change: SourceChange) -> bool:
+    def notifies(self, change: SourceChange) -> bool:
         """Return whether to notify of this change, the next in the order of the log.
 
         Updates of the present status are accepted only from the shipment that gave it.
         """
         source = change.source
         if change.from_status == change.to_status:
-            return self.teller in (None, source.shipment_id)
+            return self.reported_by in (None, source.shipment_id)
         self._begin_anew_if_used_again(source)
         before, after = _STATUSES.get(change.from_status), _STATUSES.get(change.to_status)
         if before is None or after is None:
@@ -95,19 +95,19 @@ class ParcelProgress:
         # it gave the parcel's present status, or has reached it since: its next word is news
         follows = (
             before is self.status
-            and self._turns[source.shipment_id, before] >= self._turns_told[before]
+            and self._turns[source.shipment_id, before] >= self._turns_notified[before]
         )
         # counted also if nobody is told: the next turn of this source is then another
         self._turns[source.shipment_id, after] += 1
-        turn, told = self._turns[source.shipment_id, after], self._turns_told[after]
+        turn, told = self._turns[source.shipment_id, after], self._turns_notified[after]
         if follows and turn <= told and change.occurred_at > self.since:
             # it saw fewer turns than were told, and this is another: later than all of them
             turn = told + 1
         if turn <= told or not (follows or _is_forward(self.status, after)):
             return False
-        self.status, self.teller, self.since = after, source.shipment_id, change.occurred_at
+        self.status, self.reported_by, self.since = after, source.shipment_id, change.occurred_at
         # the source counts as having seen all turns up to this one
-        self._turns_told[after] = self._turns[source.shipment_id, after] = turn
+        self._turns_notified[after] = self._turns[source.shipment_id, after] = turn
         return True
 
     def _begin_anew_if_used_again(self, source: ParcelSource) -> None:
@@ -118,7 +118,7 @@ class ParcelProgress:
         known = self._shipments.setdefault((source.carrier_id, source.number), set())
         if known and source.shipment_id not in known and self.status in TERMINAL:
             self.status = Status.UNKNOWN
-            self._turns_told.clear()
+            self._turns_notified.clear()
         known.add(source.shipment_id)
 
 
@@ -133,6 +133,6 @@ def _is_forward(status: Status, to: Status) -> bool:
     )
 
 
-def told_of(changes: Iterable[SourceChange]) -> Iterator[SourceChange]:
+def notified_changes(changes: Iterable[SourceChange]) -> Iterator[SourceChange]:
     progress = ParcelProgress()
-    return (change for change in changes if progress.tell(change))
+    return (change for change in changes if progress.notifies(change))

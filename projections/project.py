@@ -26,7 +26,7 @@ _SHIPMENT_ID: Final = attrgetter("proposal.shipment_id")
 _MESSAGE: Final = attrgetter("proposal.message")
 
 
-def told_change(before: ShipmentState, after: ShipmentState) -> tuple[Status, Status] | None:
+def notified_change(before: ShipmentState, after: ShipmentState) -> tuple[Status, Status] | None:
     """Return the statuses before and after a message if subscribers are notified of it.
 
     At most one change results. An update has equal statuses: the status stays, but details that
@@ -153,7 +153,7 @@ def _project_shipment(
             # observations are no facts: a fold cannot give them again
             after = replace(fold([*history, *so_far]), observed=before.observed)
         last = appended[-1]
-        if (told := told_change(before, after)) is not None:
+        if (told := notified_change(before, after)) is not None:
             changes.append(Change(row=last, from_status=told[0].value, to_status=told[1].value))
         before = after
     if last is not None:

@@ -67,7 +67,7 @@ class AppendBatch:
     # look_up
     proposals: list[Proposal] = field(default_factory=list)
     named: dict[tuple[int, UUID], ReferencedStream] = field(default_factory=dict)
-    """Shipments that each message (by its place) names, with or without an event."""
+    """Shipments that each message (by its index) names, with or without an event."""
     known: dict[DedupeKey, ExistingEvent] = field(default_factory=dict)
     heads: dict[UUID, StreamHead] = field(default_factory=dict)
     """The locked ends of all streams that the messages name."""
@@ -90,7 +90,7 @@ class AppendBatch:
     stamp: BatchStamp = NO_STAMP
     """The time read under the locks, the id of the batch, the epoch of the log."""
     dropped: set[int] = field(default_factory=set)
-    """The places of messages that have no part in it: leased to another worker by now, or
+    """The indexes of messages that have no part in it: leased to another worker by now, or
     postponed.
     """
     postponed: list[Read] = field(default_factory=list)
@@ -98,7 +98,7 @@ class AppendBatch:
     # decide
     decision: Decision = field(default_factory=Decision)
     # assemble, project
-    told_parcels: Mapping[UUID, ParcelLog] = field(default_factory=dict)
+    parcel_logs: Mapping[UUID, ParcelLog] = field(default_factory=dict)
     """Log of the parcels that have several sources and that change."""
     events: list[EventRow] = field(default_factory=list)
     conflicts: list[ConflictRow] = field(default_factory=list)
@@ -109,9 +109,9 @@ class AppendBatch:
 
     @property
     def reads(self) -> dict[int, Read]:
-        """Messages that take effect, by their place."""
+        """Messages that take effect, by their index."""
         return {
-            place: read for place, read in enumerate(self.messages) if place not in self.dropped
+            index: read for index, read in enumerate(self.messages) if index not in self.dropped
         }
 
     @property
@@ -142,18 +142,18 @@ class AppendBatch:
         return Counter((event.carrier_id, event.tz_source) for event in stated)
 
 
-def drop(batch: AppendBatch, places: Collection[int]) -> None:
-    if places:
-        batch.dropped |= set(places)
+def drop(batch: AppendBatch, indexes: Collection[int]) -> None:
+    if indexes:
+        batch.dropped |= set(indexes)
         # a new list: `decide` pairs verdicts with proposals by position, so none may be left as a
         # hole
         batch.proposals = [
-            proposal for proposal in batch.proposals if proposal.message not in places
+            proposal for proposal in batch.proposals if proposal.message not in indexes
         ]
         batch.named = {
-            (place, shipment): stream
-            for (place, shipment), stream in batch.named.items()
-            if place not in places
+            (index, shipment): stream
+            for (index, shipment), stream in batch.named.items()
+            if index not in indexes
         }
 
 

@@ -15,7 +15,12 @@ from events.entry.packed_keys import known_from
 from events.entry.proposal import depend_on
 from statesvc.append.append_batch import AppendBatch, WhenLocked, drop, forget_erased
 from statesvc.append.outbox import read_subscribed
-from statesvc.append.parcel_locks import lock_linked, note_parcels, overtaken, printed_parcels
+from statesvc.append.parcel_locks import (
+    assign_parcels,
+    lock_linked,
+    of_unlocked_parcels,
+    printed_parcels,
+)
 from statesvc.append.proposals import propose
 from statesvc.append.retry import LockedShipmentsError
 from statesvc.append.settlements import referenced_streams
@@ -63,7 +68,7 @@ async def look_up(batch: AppendBatch) -> None:
         leased = await batch.still_leased.rows()
         drop(
             batch,
-            {place for place, read in enumerate(batch.messages) if read.message_id not in leased},
+            {index for index, read in enumerate(batch.messages) if read.message_id not in leased},
         )
     heads, absent = await asked_heads.rows(), await asked_new.rows()
     batch.heads = {shipment: head for shipment, head in heads.items() if shipment in shipments}
@@ -77,15 +82,15 @@ async def look_up(batch: AppendBatch) -> None:
         batch.heads[new] = StreamHead(
             0, NO_PREVIOUS, _NEVER, _NEVER, key, parcel_id=new if absent[new] else None
         )
-    note_parcels(batch, printed, heads, absent)
+    assign_parcels(batch, printed, heads, absent)
     # out of key order after the first locks, which is safe because it only tries: a lock that is
     # held fails
     if await lock_linked(batch, wanted):
         # under their locks too: what is said of a parcel later has the higher batch id
         asked_stamp = await begin_batch(connection)
-    if locked := ({shipment for _, shipment in batch.named} - batch.heads.keys()) | overtaken(
-        batch
-    ):
+    if locked := (
+        {shipment for _, shipment in batch.named} - batch.heads.keys()
+    ) | of_unlocked_parcels(batch):
         _postpone(batch, locked)
     batch.keys = {shipment: head.key for shipment, head in batch.heads.items()}
     # an archived shipment keeps its dedupe keys in its row, so that a late duplicate needs no
@@ -117,10 +122,10 @@ def _postpone(batch: AppendBatch, locked: Collection[UUID]) -> None:
         )
     # a duplicate or enrichment of a message that waits must wait with it, or it would be decided
     # first
-    places = depend_on(
-        {place for place, shipment in batch.named if shipment in locked},
+    indexes = depend_on(
+        {index for index, shipment in batch.named if shipment in locked},
         batch.proposals,
         batch.named,
     )
-    batch.postponed += [batch.messages[place] for place in sorted(places)]
-    drop(batch, places)
+    batch.postponed += [batch.messages[index] for index in sorted(indexes)]
+    drop(batch, indexes)

@@ -138,7 +138,7 @@ class ParcelChanges:
     # the cost
     _told: dict[frozenset[UUID], set[tuple[UUID, int]]] = field(default_factory=dict)
 
-    def told_to(self, subscription: SubscribedTo, change: OutboxChange) -> bool:
+    def notifies(self, subscription: SubscribedTo, change: OutboxChange) -> bool:
         """Return whether a `parcels: once` subscription is notified of the change."""
         asked = subscription.sources
         sources = frozenset(
@@ -223,7 +223,7 @@ def fan_out(
         if not each.matches(change):
             return False
         parcel = parcels.get(change.shipment_id) if each.once else None
-        return parcel is None or parcel.told_to(each, change)
+        return parcel is None or parcel.notifies(each, change)
 
     found = (
         # sorted: the entry's bytes are hashed, so the same fan-out must always give the same bytes

@@ -20,7 +20,7 @@ def printed_parcels(batch: AppendBatch) -> dict[UUID, UUID]:
     }
 
 
-def note_parcels(
+def assign_parcels(
     batch: AppendBatch,
     printed: Mapping[UUID, UUID],
     heads: Mapping[UUID, StreamHead],
@@ -66,7 +66,7 @@ async def lock_linked(batch: AppendBatch, tried: Collection[UUID]) -> bool:
     return True
 
 
-def overtaken(batch: AppendBatch) -> set[UUID]:
+def of_unlocked_parcels(batch: AppendBatch) -> set[UUID]:
     return {
         each for each, parcel_id in batch.parcels.items() if parcel_id not in batch.locked_parcels
     }
@@ -88,7 +88,7 @@ async def link(batch: AppendBatch) -> None:
         await link_streams(batch.connection, links)
 
 
-async def read_told(batch: AppendBatch) -> None:
+async def read_parcel_logs(batch: AppendBatch) -> None:
     """Read the log of the changed parcels that have several sources.
 
     Raises ArchivedHistoryError.
@@ -104,7 +104,7 @@ async def read_told(batch: AppendBatch) -> None:
         if _may_have_several(batch, batch.parcels[each], named_of)
     }:
         known = await (await read_parcels(batch.connection, sorted(several))).rows()
-        batch.told_parcels = {each: known.get(each) or ParcelLog() for each in several}
+        batch.parcel_logs = {each: known.get(each) or ParcelLog() for each in several}
 
 
 def _may_have_several(

@@ -23,8 +23,8 @@ def propose(reads: Sequence[Read], keyring: Keyring) -> list[Proposal]:
     scans that came together.
     """
     return [
-        _proposal(event, read, place, keyring)
-        for place, read in enumerate(reads)
+        _proposal(event, read, index, keyring)
+        for index, read in enumerate(reads)
         for event in oldest_first(read.events)
     ]
 
@@ -35,7 +35,7 @@ def oldest_first(events: Sequence[Event]) -> list[Event]:
     return sorted(reversed(events) if newest_first else events, key=_OCCURRED_AT)
 
 
-def _proposal(event: Event, read: Read, place: int, keyring: Keyring) -> Proposal:
+def _proposal(event: Event, read: Read, index: int, keyring: Keyring) -> Proposal:
     _, number, shipment = event.numbered
     signer, digest = event.personal.signed_by, keyring.carrier_digest(event.carrier_id)
     return Proposal(
@@ -47,7 +47,7 @@ def _proposal(event: Event, read: Read, place: int, keyring: Keyring) -> Proposa
         if signer is None
         else digest(b"signer\x1f" + shipment.bytes + signer.encode())[:DIGEST_BYTES],
         source=read.source,
-        message=place,
+        message=index,
         enrichments=_enrichments(event, shipment, digest) if event.kind is Kind.SCAN else (),
         parcel_id=_parcel(event),
     )

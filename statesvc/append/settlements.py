@@ -27,10 +27,10 @@ def referenced_streams(
     """
     named = {
         # first, so that a proposal with its discriminator replaces the bare number below
-        (place, one.shipment_id): ReferencedStream(
+        (index, one.shipment_id): ReferencedStream(
             read.carrier_id, one.number, "", read.source.received_at
         )
-        for place, read in enumerate(reads)
+        for index, read in enumerate(reads)
         for one in read.numbers
     }
     # those of a message follow each other, mostly about one shipment
@@ -51,11 +51,11 @@ def settlements_of(
     keys: Mapping[UUID, SealingKey | None],
 ) -> list[Settlement]:
     """Return the settlements of the messages, by index. `named`: the shipments that each names."""
-    shipments: dict[int, set[UUID]] = {place: set() for place in reads}
-    for place, shipment in named:
+    shipments: dict[int, set[UUID]] = {index: set() for index in reads}
+    for index, shipment in named:
         if shipment in keys:
-            shipments[place].add(shipment)
-    return [_settlement(read, sorted(shipments[place]), keys) for place, read in reads.items()]
+            shipments[index].add(shipment)
+    return [_settlement(read, sorted(shipments[index]), keys) for index, read in reads.items()]
 
 
 def _settlement(

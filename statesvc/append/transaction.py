@@ -21,7 +21,7 @@ from events.vocabulary import Kind
 from projections.project import facts_from_log, project
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.look_up import look_up
-from statesvc.append.parcel_locks import read_told
+from statesvc.append.parcel_locks import read_parcel_logs
 from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
 from statesvc.append.settlements import settlements_of
 from statesvc.append.write_entries import write_entries, write_streams
@@ -87,7 +87,7 @@ async def append(batch: AppendBatch) -> AppendBatch:
         # before the projection: a fold needs the versions, and a change names its event's leaf hash
         await assemble(batch)
         await project_events(batch)
-        await read_told(batch)
+        await read_parcel_logs(batch)
     # also without new events: bodies are sealed under the keys of all named shipments
     await write_streams(batch)
     if batch.wrote:

@@ -131,7 +131,7 @@ async def notify(batch: AppendBatch, *, before: int) -> list[bytes]:
         if change.row.proposal.source.notify
     ]
     fanned_out = fan_out(
-        changes, batch.subscribed, of_parcels(changes, batch.parcels, batch.told_parcels)
+        changes, batch.subscribed, of_parcels(changes, batch.parcels, batch.parcel_logs)
     )
     batch.notifications = await write_notifications(
         batch.connection, fanned_out, epoch=batch.stamp.epoch

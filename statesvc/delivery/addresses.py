@@ -67,7 +67,7 @@ def may_connect(text: str, allowed: Sequence[Network]) -> bool:
 
     `allowed` opens networks that are refused otherwise.
     """
-    address = _meant(ip_address(text))
+    address = _effective(ip_address(text))
     # first: the operator's networks win over the list of refused ones
     if is_allowed(text, allowed):
         return True
@@ -81,11 +81,11 @@ def is_allowed(text: str, allowed: Sequence[Network]) -> bool:
 
     Only there plain http is used.
     """
-    address = _meant(ip_address(text))
+    address = _effective(ip_address(text))
     return any(address in network for network in allowed)
 
 
-def _meant(address: Address) -> Address:
+def _effective(address: Address) -> Address:
     """Return the IPv4 address inside an IPv6 one, else the address itself without its zone."""
     if isinstance(address, IPv4Address):
         return address

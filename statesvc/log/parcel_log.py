@@ -52,7 +52,7 @@ class ParcelLog:
         return {
             (change.source.shipment_id, change.sequence)
             for change in of_asked
-            if progress.tell(change)
+            if progress.notifies(change)
         }
 
 

@@ -162,7 +162,7 @@ async def _readable(
     with context.telemetry.stage(
         Stage.NORMALIZE, links=lease.traces.links(), messages=len(messages)
     ):
-        for place, message in enumerate(messages, 1):
+        for index, message in enumerate(messages, 1):
             outcome, trial = read_chosen(
                 message,
                 keyring=context.keyring,
@@ -176,7 +176,7 @@ async def _readable(
             else:
                 reads.append(outcome)
             # extending the lease and answering `/health` run in this loop, too
-            if place % _YIELD_EVERY == 0:
+            if index % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
     # in a transaction of its own, before the others: their append may fail and be tried again
     if burials:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from events.vocabulary import Status
 from projections.lifecycle import TERMINAL
-from projections.parcel import ParcelProgress, ParcelSource, SourceChange, told_of
+from projections.parcel import ParcelProgress, ParcelSource, SourceChange, notified_changes
 
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 UPS = ParcelSource(UUID(int=1), "ups", "1Z1")
@@ -34,7 +34,7 @@ JOURNEY = (
 
 def tell(*said: tuple[ParcelSource, str]) -> list[str]:
     """Return what is told when the sources take these statuses one after the other."""
-    return [change.to_status for change in told_of(changes(said))]
+    return [change.to_status for change in notified_changes(changes(said))]
 
 
 def changes(said: Iterable[tuple[ParcelSource, str]]) -> list[SourceChange]:
@@ -69,7 +69,7 @@ statuses = st.sampled_from([status.value for status in Status if status is not S
 @given(st.lists(statuses))
 def test_everything_that_a_parcels_only_source_says_is_told(journey: list[str]) -> None:
     said = changes((UPS, status) for status in journey)
-    assert list(told_of(said)) == said
+    assert list(notified_changes(said)) == said
 
 
 @given(st.randoms(use_true_random=False))
@@ -117,9 +117,9 @@ def test_the_parcel_is_where_what_was_told_last_says(
         )
     )
     progress = ParcelProgress()
-    told = [change for change in said if progress.tell(change)]
+    told = [change for change in said if progress.notifies(change)]
     assert progress.status == (told[-1].to_status if told else "unknown")
-    assert progress.teller == (told[-1].source.shipment_id if told else None)
+    assert progress.reported_by == (told[-1].source.shipment_id if told else None)
     # no status is told while the parcel has it
     assert all(
         before.to_status != after.to_status or before.to_status in TERMINAL
@@ -199,7 +199,7 @@ def test_a_source_that_is_at_another_turn_of_the_same_status_tells_nothing_twice
         SourceChange(UPS, 2, "in_transit", "exception", MORNING + timedelta(hours=1)),
         SourceChange(UPS, 3, "exception", "in_transit", third),
     ]
-    assert [(change.source, change.to_status) for change in told_of(said)] == [
+    assert [(change.source, change.to_status) for change in notified_changes(said)] == [
         (SHIPPO, "exception"),
         (SHIPPO, "in_transit"),
     ]

@@ -3,7 +3,7 @@ import pytest
 from events.vocabulary import Kind, Status
 from projections.fact import Fact
 from projections.fold import fold
-from projections.project import told_change
+from projections.project import notified_change
 from tests.projections.parcel_story import enrichment, note, reread, scan
 
 OUT = scan("out_for_delivery", "01 08:00")
@@ -69,4 +69,4 @@ REPORTED = (Status.EXCEPTION, Status.EXCEPTION)
 def test_what_a_message_changes(
     before: list[Fact], message: list[Fact], expected: tuple[Status, Status] | None
 ) -> None:
-    assert told_change(fold(before), fold([*before, *message])) == expected
+    assert notified_change(fold(before), fold([*before, *message])) == expected

@@ -24,7 +24,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
-from projections.parcel import ParcelSource, SourceChange, told_of
+from projections.parcel import ParcelSource, SourceChange, notified_changes
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from tests.acceptance.processes import MASTER_KEY, Service, until_false
 from tests.soak.crew import Crew
@@ -217,7 +217,7 @@ async def judge(
         changes[number].append(SourceChange(ParcelSource(shipment_id, carrier_id, number), *change))
     assert changes.keys() == {each.number for each in parcels}
     (of_once, once), (of_everything, everything) = subscribers.items()
-    told = {number: list(told_of(said)) for number, said in changes.items()}
+    told = {number: list(notified_changes(said)) for number, said in changes.items()}
     assert await sent(service, of_everything, everything) == Counter(
         (one.source.shipment_id, one.sequence) for said in changes.values() for one in said
     )

@@ -192,19 +192,19 @@ class ArchiveReader:
         except ValueError:
             raise ArchiveFileError("its header names no day") from None
 
-    def _entry(self, place: int) -> tuple[bytes, int, int, int]:
+    def _entry(self, index: int) -> tuple[bytes, int, int, int]:
         message_id, offset, length, checksum = _ENTRY.unpack(
-            self._read(self._index_at + place * _ENTRY.size, _ENTRY.size)
+            self._read(self._index_at + index * _ENTRY.size, _ENTRY.size)
         )
         return message_id, offset, length, checksum
 
-    def _record(self, place: int) -> BodyRecord:
-        message_id, offset, length, checksum = self._entry(place)
+    def _record(self, index: int) -> BodyRecord:
+        message_id, offset, length, checksum = self._entry(index)
         # bounds from the file are not trusted: a changed index must not make us read gigabytes
         data = self._read(offset, length) if offset + length <= self._index_at else b""
         # a checksum a record: one that is read need not cost the digest of the whole file
         if zlib.crc32(data) != checksum or length < _RECORD.size:
-            raise ArchiveFileError(f"record {place} was changed")
+            raise ArchiveFileError(f"record {index} was changed")
         received, committed, plain_bytes = _RECORD.unpack_from(data)
         plain = orjson.loads(data[_RECORD.size : _RECORD.size + plain_bytes])
         return BodyRecord(

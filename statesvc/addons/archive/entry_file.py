@@ -61,7 +61,7 @@ def _type(name: str) -> pa.DataType:
 
 
 SCHEMA: Final = pa.schema([*_OWN, *((name, _type(name)) for name in _BOUND)])
-_PLACES: Final = {
+_COLUMNS_OF: Final = {
     kind.name: [
         kind.file_columns.index(name) if name in kind.file_columns else None for name in _BOUND
     ]
@@ -109,8 +109,8 @@ def _table(entries: Sequence[LogEntry]) -> pa.Table:
         [entry.canonical for entry in entries],
         [entry.sealed_part for entry in entries],
     ]
-    for place in range(len(_BOUND)):
-        at = {name: places[place] for name, places in _PLACES.items()}
+    for column in range(len(_BOUND)):
+        at = {name: columns_of[column] for name, columns_of in _COLUMNS_OF.items()}
         columns.append(
             [
                 None if (own := at[entry.kind.name]) is None else entry.values[own]

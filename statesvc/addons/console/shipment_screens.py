@@ -31,8 +31,8 @@ from statesvc.addons.console.shipment_story import (
     answer_of,
     came_late,
     contradicting,
+    notified_changes,
     status_style,
-    told_of,
     told_times,
 )
 from statesvc.http.inner_calls import Json
@@ -288,7 +288,7 @@ async def _record(
         "same_parcel": [(other, path_of(other)) for other in shipment.get("same_parcel", [])],
         "lines": lines[::-1],
         "late": came_late(lines),
-        "told": told_of(audit["notifications"], causes),
+        "told": notified_changes(audit["notifications"], causes),
         "told_times": sorted(told_times(audit["notifications"])),
         "messages": len({event["message_id"] for event in audit["events"]}),
         "next_cursor": page["next_cursor"],

@@ -146,7 +146,7 @@ def came_late(lines: Sequence[TimelineLine]) -> Mapping[int, int]:
     return late
 
 
-def told_of(
+def notified_changes(
     notifications: Sequence[Event], causes: Mapping[int, int]
 ) -> Mapping[int, Sequence[str]]:
     """Return by version the notified subscribers, in sentences."""

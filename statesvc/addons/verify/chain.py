@@ -79,7 +79,7 @@ def add_head(sums: Sums, shipment_id: str, version: int, head_hash: bytes) -> No
     _add(sums, shipment_id, version, -int.from_bytes(head_hash))
 
 
-def suspicious(sums: Sums, *names: str) -> list[str]:
+def unequal_parts(sums: Sums, *names: str) -> list[str]:
     """Return the parts whose sums under these names are off.
 
     Without names, parts with a broken chain.

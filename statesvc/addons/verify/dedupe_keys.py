@@ -127,10 +127,10 @@ def _row_faults(
         yield _fault(key, "facts_digest", "is not that of what the event states")
 
 
-def stray_aliases(connection: Connection[Any]) -> Iterator[LogFault]:
+def unexpected_aliases(connection: Connection[Any]) -> Iterator[LogFault]:
     """Yield aliases without an event, or in contradiction to the event's own row."""
     for carrier_id, event_id, alias_of, exists in connection.execute(
-        SQL["stray_aliases"], {"most": FAULTS_MAX}
+        SQL["unexpected_aliases"], {"most": FAULTS_MAX}
     ):
         if exists:
             yield _fault(

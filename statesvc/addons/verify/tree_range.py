@@ -119,9 +119,9 @@ def check_tree(connection: Connection[Any], *, begin: int, end: int, rules: Head
     return grown
 
 
-def stray_subtree(connection: Connection[Any]) -> Iterator[LogFault]:
+def unexpected_subtree(connection: Connection[Any]) -> Iterator[LogFault]:
     """Yield a retained node that the tree does not have."""
-    row = connection.execute(SQL["stray_subtree"]).fetchone()
+    row = connection.execute(SQL["unexpected_subtree"]).fetchone()
     if row is not None:
         yield LogFault(
             "subtree", f"level={row[0]} position={row[1]}", "position", "the tree has no such node"

@@ -23,9 +23,9 @@ from events.crypto.sealing import MasterKeys
 from events.merkle.checkpoint import NoteError, VerifierKey, open_checkpoint
 from statesvc.addons.verify.archived_months import ArchivedMonths
 from statesvc.addons.verify.batches import BatchRange
-from statesvc.addons.verify.chain import follow, suspicious
+from statesvc.addons.verify.chain import follow, unequal_parts
 from statesvc.addons.verify.conflict_rows import COUNTERS, compare_counters
-from statesvc.addons.verify.dedupe_keys import FACTS, ROWS, compare_keys, stray_aliases
+from statesvc.addons.verify.dedupe_keys import FACTS, ROWS, compare_keys, unexpected_aliases
 from statesvc.addons.verify.entries import SQL as ENTRIES
 from statesvc.addons.verify.erasures import compare_erasures
 from statesvc.addons.verify.event_ids import read_digests
@@ -35,7 +35,12 @@ from statesvc.addons.verify.log_state import LogSnapshot, ids_beyond, is_sealed_
 from statesvc.addons.verify.message_rows import renamed_streams
 from statesvc.addons.verify.notification_rows import OPEN, WORDS, compare_notifications, reworded
 from statesvc.addons.verify.tree_builder import TreeBuilder
-from statesvc.addons.verify.tree_range import RANGE_LEAVES, HeadRules, RetainedHead, stray_subtree
+from statesvc.addons.verify.tree_range import (
+    RANGE_LEAVES,
+    HeadRules,
+    RetainedHead,
+    unexpected_subtree,
+)
 from statesvc.addons.verify.version_order import VersionOrder
 from statesvc.addons.verify.worker_pool import (
     LogAccess,
@@ -295,7 +300,7 @@ class Verification:
     ) -> None:
         self.report.heads = self._builder.heads
         self.report.forks = [str(fork) for fork in snapshot.forks]
-        self._found(stray_subtree(connection))
+        self._found(unexpected_subtree(connection))
         for inversion in self._places.inverted():
             if is_sealed_late(connection, inversion):
                 self._remark([inversion.fault])
@@ -304,7 +309,7 @@ class Verification:
         # one snapshot for all of these: read apart, a commit in between would look like a fault
         with connection.transaction():
             connection.execute(ENTRIES["snapshot"])
-            self._found(stray_aliases(connection))
+            self._found(unexpected_aliases(connection))
             self._found(reworded(connection))
             self._found(renamed_streams(connection))
         self.report.stamps, faults = check_stamps(connection, self._order.trust)
@@ -327,12 +332,15 @@ class Verification:
         if whole:
             self._compare_keys(connection, snapshot, archived)
             self._compare_parts(
-                connection, suspicious(snapshot.sums, WORDS, OPEN), archived, compare_notifications
+                connection,
+                unequal_parts(snapshot.sums, WORDS, OPEN),
+                archived,
+                compare_notifications,
             )
             self._compare_parts(
-                connection, suspicious(snapshot.sums, COUNTERS), archived, compare_counters
+                connection, unequal_parts(snapshot.sums, COUNTERS), archived, compare_counters
             )
-            self._compare_parts(connection, suspicious(snapshot.sums), archived, follow)
+            self._compare_parts(connection, unequal_parts(snapshot.sums), archived, follow)
 
     def _compare_keys(
         self, connection: Connection[Any], snapshot: LogSnapshot, archived: ArchivedMonths
@@ -341,7 +349,7 @@ class Verification:
         digests = read_digests(connection, None if master is None else MasterKeys(master))
         # not every verifier can compute facts
         names = (ROWS,) if digests is None else (ROWS, FACTS)
-        for part in suspicious(snapshot.sums, *names):
+        for part in unequal_parts(snapshot.sums, *names):
             # a broken log has millions: the first show where to look
             if len(self.report.faults) >= FAULTS_MAX:
                 return

@@ -5,8 +5,8 @@ from statesvc.addons.console.shipment_story import (
     answer_of,
     came_late,
     contradicting,
+    notified_changes,
     status_style,
-    told_of,
 )
 
 
@@ -121,7 +121,7 @@ def test_who_was_notified_stands_at_the_statement_that_caused_it() -> None:
     base = {"subscription_id": "a", "receiver": "shop.example.com", "covered_by": None}
     delivered = {**base, "sequence": 3, "outcome": "delivered", "attempts": [attempt]}
     waiting: dict[str, Any] = {**base, "sequence": 3, "outcome": None, "attempts": []}
-    told = told_of([delivered, waiting], {3: 2})
+    told = notified_changes([delivered, waiting], {3: 2})
     assert told == {
         2: [
             "shop.example.com was notified 01 Mar 09:00:00 (204 in 43 ms)",

@@ -447,7 +447,7 @@ async def test_a_round_that_is_dated_back_whole_is_found_by_its_signature(databa
             ),
         ),
         (tree, "_subtrees", "UPDATE statesvc.subtree SET hash = sha256('x')"),
-        (run, "stray_subtree", "INSERT INTO statesvc.subtree VALUES (8, 70, sha256('x'))"),
+        (run, "unexpected_subtree", "INSERT INTO statesvc.subtree VALUES (8, 70, sha256('x'))"),
         (
             run,
             "follow",
@@ -496,7 +496,7 @@ def test_the_sum_of_a_chain_does_not_depend_on_the_order_but_on_every_link() -> 
         assert {part: rest for part, rest in together.items() if rest} == {
             part: rest for part, rest in apart.items() if rest
         }
-        return chain.suspicious(together)
+        return chain.unequal_parts(together)
 
     assert rest(*links, *other) == rest(*other, *links[::-1]) == []
     for broken in (

@@ -72,7 +72,7 @@ async def test_the_order_is_checked_after_a_stop_too(
     async with sealed_story(database):
         with monkeypatch.context() as stopping:
             stopping.setattr(
-                run, "stray_subtree", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+                run, "unexpected_subtree", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
             )
             with pytest.raises(KeyboardInterrupt):
                 verify(database, state_file=state)

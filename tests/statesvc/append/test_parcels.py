@@ -12,7 +12,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.identity.ids import shipment_id
-from projections.parcel import ParcelSource, SourceChange, told_of
+from projections.parcel import ParcelSource, SourceChange, notified_changes
 from statesvc.addons.expectations.observe import observe
 from statesvc.log.history import History
 from statesvc.shipments.references import AttachedTo, ParcelNumber, References, attach_references
@@ -456,12 +456,14 @@ async def test_parcels_of_three_sources_in_any_order_on_four_workers_that_are_ki
         "SELECT shipment_id, sequence FROM statesvc.notification WHERE subscription_id = %s", once
     )
     assert set(told) == {
-        (one.source.shipment_id, one.sequence) for said in changes.values() for one in told_of(said)
+        (one.source.shipment_id, one.sequence)
+        for said in changes.values()
+        for one in notified_changes(said)
     }
     assert len(told) == len(set(told))
     whole = 0
     for said in changes.values():
-        statuses = [change.to_status for change in told_of(said)]
+        statuses = [change.to_status for change in notified_changes(said)]
         assert statuses[-1] == "delivered"
         assert Counter(statuses) <= Counter(JOURNEY), "each turn of a status once"
         of_sources = {
