@@ -16,7 +16,7 @@ SELECT shipment_id::text, version, canonical FROM statesvc.event WHERE shipment_
 -- Return what stands under an id.
 SELECT shipment_id::text, alias_of FROM statesvc.event_key WHERE carrier_id = %(carrier_id)s AND event_id = %(event_id)s;
 
--- name: stray_aliases
+-- name: unexpected_aliases
 -- Return aliases without the row of the event that they stand for, or with other values than it has. That row may have been packed.
 SELECT a.carrier_id, a.event_id, a.alias_of, k.event_id IS NOT NULL
 FROM statesvc.event_key a

@@ -21,7 +21,7 @@ ORDER BY tree_size;
 -- Return the retained nodes of one level in these positions.
 SELECT position, hash FROM statesvc.subtree WHERE level = %(level)s AND position >= %(begin)s AND position < %(end)s;
 
--- name: stray_subtree
+-- name: unexpected_subtree
 -- Return a retained node that the sealed tree does not have yet, or at a level that is none.
 SELECT t.level, t.position FROM statesvc.subtree t
 WHERE t.level % 8 <> 0 OR t.position >= coalesce(
