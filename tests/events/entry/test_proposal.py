@@ -15,6 +15,7 @@ from events.entry.proposal import (
     Proposal,
     decide,
     keys_of,
+    without_personal,
 )
 from events.event import NOWHERE, Event, Personal, Raw
 from events.identity.ids import numbered
@@ -200,3 +201,12 @@ def test_batches_end_in_the_same_log_as_one_batch(batches: list[list[Proposal]])
     at_once = decide([p for batch in batches for p in batch], {})
     assert appended == ids(at_once)
     assert len(set(appended)) == len(appended)
+
+
+def test_nothing_of_a_signer_is_left_for_an_erased_shipment() -> None:
+    erased = without_personal(proposal("d1-1", signer="MILLER"))
+    assert erased.signer_digest is None
+    assert not erased.event.personal
+    assert [
+        enrichment.field for enrichment in erased.enrichments if "sign" in enrichment.field
+    ] == []
