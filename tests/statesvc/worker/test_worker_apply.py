@@ -248,6 +248,15 @@ async def test_a_body_that_was_changed_in_the_database_is_never_read(shop: Shop)
     assert await shop.value("SELECT count(*) FROM statesvc.event") == 0
 
 
+async def test_a_body_that_is_not_the_one_committed_to_is_buried(shop: Shop) -> None:
+    await shop.push(says(DELIVERED))
+    await shop.as_owner(
+        "UPDATE statesvc.body SET commitment = set_byte(commitment, 0, get_byte(commitment, 0) # 1)"
+    )
+    await shop.work()
+    assert await shop.rows("SELECT cause FROM statesvc.dead_letter") == [("unreadable",)]
+
+
 async def test_one_notification_for_each_change_and_subscription(shop: Shop) -> None:
     await shop.connection.execute(
         "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
