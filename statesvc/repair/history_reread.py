@@ -30,7 +30,7 @@ Beyond, none is resolved: a replay by code does that.
 
 
 class ReadingChange(BaseModel):
-    """Events whose reading would change."""
+    """Events that would be read differently."""
 
     model_config = ConfigDict(populate_by_name=True, frozen=True)
 
@@ -47,7 +47,7 @@ class ReadingChange(BaseModel):
 
 
 class StatusChange(BaseModel):
-    """Shipments whose status would change."""
+    """Shipments that would get another status."""
 
     model_config = ConfigDict(populate_by_name=True, frozen=True)
 

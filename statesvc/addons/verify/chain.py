@@ -80,7 +80,7 @@ def add_head(sums: Sums, shipment_id: str, version: int, head_hash: bytes) -> No
 
 
 def unequal_parts(sums: Sums, *names: str) -> list[str]:
-    """Return the parts whose sums under these names are off.
+    """Return the parts with differing sums under these names.
 
     Without names, parts with a broken chain.
     """
