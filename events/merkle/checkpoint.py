@@ -127,9 +127,12 @@ class NoteSigner:
         """The 32 secret bytes, to be sealed."""
         return self._key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
 
+    def sign(self, data: bytes) -> bytes:
+        return self._key.sign(data)
+
     def signature_line(self, text: bytes) -> str:
         """Return the line that this key puts under a note."""
-        return f"— {self.verifier.name} {_base64(self.verifier.key_id + self._key.sign(text))}\n"
+        return f"— {self.verifier.name} {_base64(self.verifier.key_id + self.sign(text))}\n"
 
     def cosignature_line(self, text: bytes, seconds: int) -> str:
         """Return this key's cosignature line, with its signing time in seconds since 1970."""

@@ -10,12 +10,15 @@ from typing_extensions import TypedDict
 
 from events.entry.kinds import EntryName
 from statesvc.api.key_words import no_log_key
+from events.merkle.checkpoint import read_checkpoint
+from events.merkle.proof_forms import Inclusion, cose_receipt, tlog_proof
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import CursorText, Name
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Command
-from statesvc.http.operation import RawAnswer, operation
+from statesvc.http.document_forms import preferred
+from statesvc.http.operation import RawAnswer, operation, printed
 from statesvc.http.paging import Page
 from statesvc.http.problem import OK, Code, Problem
 from statesvc.http.views import Column, Sentences, Table
@@ -23,10 +26,12 @@ from statesvc.log import proofs
 from statesvc.log.checkpoints import SignedHead, covering_head, latest_head
 from statesvc.log.cursor import LogCursor, LostCursorError, read_cursor
 from statesvc.log.feed import MissingEntryError, read_entries
-from statesvc.log.signing_keys import read_keys
+from statesvc.log.signing_keys import open_signers, read_keys
 from statesvc.shipments.models import Hash, text_of
 
+_JSON: Final = "application/json"
 _TEXT: Final = "text/plain"
+_COSE: Final = "application/cose"
 FEED_DEFAULT: Final = 100
 FEED_MAX: Final = 1_000
 INDEX_MAX: Final = 2**62
@@ -275,13 +280,19 @@ async def list_checkpoint_keys(context: Context, _call: Call[None, None]) -> Pag
     scope="read",
     tag="log",
     rules=("It takes `index`, or `carrier_id` and `event_id`.",),
+    response_types=(_JSON, _TEXT, _COSE),
     problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.NOT_SEALED, Code.LOG_UNAVAILABLE),
 )
 async def prove_inclusion(
     context: Context, call: Call[InclusionParameters, None]
-) -> InclusionAnswer:
-    """Prove that an entry is in the log."""
+) -> RawAnswer[InclusionAnswer]:
+    """Prove that an entry is in the log.
+
+    `Accept: text/plain` asks for a C2SP tlog-proof, `application/cose` for a COSE receipt
+    (RFC 9942).
+    """
     wanted = call.parameters
+    form = preferred(call.accept, (_TEXT, _COSE))
     async with context.pool.connection() as connection:
         index = wanted.index
         if index is None:
@@ -298,7 +309,15 @@ async def prove_inclusion(
             proof = await proofs.prove_inclusion(connection, index, head)
         except proofs.ContradictionError as error:
             raise Problem(Code.INTERNAL_ERROR, str(error)) from error
-    return {
+        inclusion = Inclusion(index, tuple(proof.path))
+        if form == _COSE:
+            keyring = await context.keyring()
+            signer = open_signers(await read_keys(connection), keyring.master)[-1]
+            receipt = cose_receipt(inclusion, read_checkpoint(head.note), signer)
+            return RawAnswer(receipt, _COSE)
+    if form == _TEXT:
+        return RawAnswer(tlog_proof(inclusion, head.note).encode(), _TEXT, "utf-8")
+    found: InclusionAnswer = {
         "index": index,
         "tree_size": head.tree_size,
         "leaf_hash": proof.leaf_hash.hex(),
@@ -306,6 +325,7 @@ async def prove_inclusion(
         "root": head.root.hex(),
         "checkpoint": head.note,
     }
+    return RawAnswer(printed(found))
 
 
 @operation(

@@ -38,10 +38,13 @@ def _answers(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
         model = contract.response or contract.streamed
         if model is not None and 200 <= status < 300:
             schema = schemas[(model, "serialization")]
-            if contract.streamed is not None:
-                schema = _streamed(schema)
+            is_stream = contract.streamed is not None
+            document = {"schema": _streamed(schema) if is_stream else schema}
             responses[str(status)]["content"] = {
-                media_type: {"schema": schema} for media_type in contract.response_types
+                media_type: document
+                if is_stream or media_type == "application/json"
+                else {"schema": {"type": "string"}}
+                for media_type in contract.response_types
             }
         if headers := {**contract.response_headers, **warned}:
             responses[str(status)]["headers"] = {

@@ -6,12 +6,14 @@ themselves; a reader without the scope gets none, and the proofs hold all the sa
 digest of everything else, so that no field can be changed.
 """
 
+import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from events.entry.canonical_json import canonical_bytes
 from events.merkle.checkpoint import Checkpoint, NoteSigner
+from events.merkle.proof_forms import Inclusion
 
 FORMAT: Final = "statesvc-evidence/1"
 BUNDLE_FILE: Final = "evidence.json"
@@ -48,6 +50,16 @@ def sealed(bundle: Bundle, signers: Sequence[NoteSigner], *, origin: str) -> dic
         signers
     )
     return {**bundle, SEAL: note}
+
+
+def inclusion_of(entry: Mapping[str, Any]) -> Inclusion:
+    path = tuple(base64.b64decode(node, validate=True) for node in entry["proof"])
+    return Inclusion(entry["index"], path)
+
+
+def proof_files(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the names of an entry's tlog-proof and COSE receipt in the zip."""
+    return f"proofs/{entry['index']}.tlog-proof", f"proofs/{entry['index']}.cose"
 
 
 def attempts_of(sent: Mapping[str, Any]) -> list[tuple[str, int | None]]:

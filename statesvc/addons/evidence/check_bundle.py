@@ -19,9 +19,10 @@ from events.identity.recipe import DERIVED
 from events.identity.recipes import derives
 from events.merkle.checkpoint import Checkpoint, NoteError, VerifierKey, open_checkpoint
 from events.merkle.proof import verify_consistency
+from events.merkle.proof_forms import hold_receipt, hold_tlog_proof
 from projections.row import ShipmentRow, rebuilt_row
 from statesvc.addons.evidence.back_dated import BACK_DATED, back_dated_entries, is_plausible
-from statesvc.addons.evidence.bundle import FORMAT, Bundle, attempts_of
+from statesvc.addons.evidence.bundle import FORMAT, Bundle, attempts_of, inclusion_of, proof_files
 from statesvc.addons.evidence.verify_evidence import all_flaws, read_keys
 from statesvc.delivery.attempt_part import SentBody, opened_part, parts_by_number
 from statesvc.log.timestamp import StampError, Trust, check_stamp, read_stamp
@@ -74,7 +75,11 @@ def check(
         for why in all_flaws(bundle, read_keys([str(key) for key in keys]), dict(files or {}))
     ]
     try:
-        return found + list(_flaws(bundle, keys, trust))
+        return [
+            *found,
+            *_flaws(bundle, keys, trust),
+            *_standard_proofs(bundle, keys, files or {}),
+        ]
     except (AttributeError, IndexError, KeyError, NoteError, TypeError, ValueError) as error:
         return found or [BundleFlaw("", f"not the shape of {FORMAT} ({type(error).__name__})")]
 
@@ -114,6 +119,24 @@ def _flaws(
     yield from _state(bundle, documents)
     yield from _messages(bundle, documents)
     yield from _sent(bundle, documents)
+
+
+def _standard_proofs(
+    bundle: Bundle, keys: Sequence[VerifierKey], files: Mapping[str, bytes]
+) -> Iterator[BundleFlaw]:
+    """Check the proofs in standard forms that lie beside the bundle."""
+    note = bundle["log"]["checkpoint"]
+    for entry in bundle["entries"]:
+        leaf_hash = bytes.fromhex(entry["leaf_hash"])
+        tlog_file, cose_file = proof_files(entry)
+        for name in {tlog_file, cose_file} & files.keys():
+            try:
+                if name == tlog_file:
+                    hold_tlog_proof(files[name].decode(), leaf_hash, keys)
+                else:
+                    hold_receipt(files[name], leaf_hash, inclusion_of(entry), note, keys)
+            except ValueError as error:
+                yield BundleFlaw(f"/{name}", str(error))
 
 
 def _stamp(

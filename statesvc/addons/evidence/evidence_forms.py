@@ -76,6 +76,7 @@ def _zip(gathered: GatheredEvidence) -> EvidenceFile:
         **documents,
         BUNDLE_FILE: orjson.dumps(bundle),
         "checkpoint.txt": bundle["log"]["checkpoint"].encode(),
+        **gathered.standard_proofs(),
         VERIFIER_FILE: verifier,
     }
     return EvidenceFile(_zipped(contents, bundle))

@@ -30,7 +30,7 @@ from statesvc.api.parameters import AsOf, Discriminator, Name
 from statesvc.api.personal_reads import Include, reads_personal
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.document_forms import FORMS
+from statesvc.http.document_forms import FORMS, preferred
 from statesvc.http.faces import Asked
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import RawAnswer, operation
@@ -178,7 +178,7 @@ async def _evidence(
     personal = (
         reads_personal(call, wanted.include) or call.caller.has(Scope.PII)
     ) and not wanted.without_personal
-    kind = _preferred(call.accept)
+    kind = preferred(call.accept, _KINDS) or _JSON
     computing = await context.computing()
     evidence: PrintedEvidence = await computing.compute(
         "evidence",
@@ -266,24 +266,6 @@ async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvi
         sealed_at=str(gathered.bundle["log"]["sealed_at"]),
         has_annex=file.has_annex,
     )
-
-
-def _preferred(accept: str) -> str:
-    """Return the first of our kinds by the caller's weights; JSON where it names none of them."""
-    weighed = []
-    for index, part in enumerate(accept.split(",")):
-        kind, _, parameter = part.strip().partition(";")
-        try:
-            weight = (
-                float(parameter.strip().removeprefix("q="))
-                if parameter.strip().startswith("q=")
-                else 1.0
-            )
-        except ValueError:
-            weight = 0.0
-        if kind.strip().lower() in _KINDS and weight > 0:
-            weighed.append((-weight, index, kind.strip().lower()))
-    return min(weighed)[2] if weighed else _JSON
 
 
 OPERATIONS: Final = (get_shipment_evidence, make_shipment_evidence)

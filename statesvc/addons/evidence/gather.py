@@ -14,7 +14,8 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring, ended_context, part_context
 from events.crypto.sealing import SealError, SealingKey
 from events.entry.kinds import leaf_hash_of
-from events.merkle.checkpoint import NoteSigner
+from events.merkle.checkpoint import NoteSigner, read_checkpoint
+from events.merkle.proof_forms import cose_receipt, tlog_proof
 from statesvc.addons.evidence.back_dated import BACK_DATED, read_back_dated
 from statesvc.addons.evidence.bundle import (
     ERASED,
@@ -25,6 +26,8 @@ from statesvc.addons.evidence.bundle import (
     UNAVAILABLE,
     WITHHELD,
     Bundle,
+    inclusion_of,
+    proof_files,
     sealed,
 )
 from statesvc.addons.evidence.dispute_fields import dispute_fields
@@ -124,6 +127,18 @@ class GatheredEvidence:
             self.signers,
             origin=self.signers[0].verifier.name,
         )
+
+    def standard_proofs(self) -> dict[str, bytes]:
+        """Return each entry's proof in both standard forms, by file name."""
+        note = self.bundle["log"]["checkpoint"]
+        head = read_checkpoint(note)
+        files = {}
+        for entry in self.bundle["entries"]:
+            inclusion = inclusion_of(entry)
+            tlog_file, cose_file = proof_files(entry)
+            files[tlog_file] = tlog_proof(inclusion, note).encode()
+            files[cose_file] = cose_receipt(inclusion, head, self.signers[-1])
+        return files
 
 
 async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:

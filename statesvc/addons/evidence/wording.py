@@ -64,6 +64,7 @@ evidence.pdf          to be read; at most 18 pages
 evidence-annex.pdf    only where the document is too short for all of it
 evidence.json         the same with the proofs
 checkpoint.txt        the signed head of the log that the proofs lead to
+proofs/               of each entry, for other tools: C2SP tlog-proof, COSE receipt (RFC 9942)
 verify_evidence.py    checks it: one file of Python 3.9 or later, offline
 
     python3 verify_evidence.py . --key KEY

@@ -8,6 +8,7 @@ from psycopg import AsyncConnection
 
 from events.merkle.checkpoint import VerifierKey, open_checkpoint
 from events.merkle.proof import verify_consistency, verify_inclusion
+from events.merkle.proof_forms import Inclusion, hold_receipt, hold_tlog_proof, tlog_proof
 from events.vocabulary import Status
 from statesvc.log.signing_keys import rotate
 from tests.world.database import without_triggers
@@ -212,6 +213,28 @@ async def test_every_entry_is_proved(api: Any, log: Story) -> None:
         assert verify_inclusion(
             leaves[index], index=index, size=head.size, path=path, root=head.root
         )
+
+
+@pytest.mark.parametrize("media_type", ["text/plain", "application/cose"])
+async def test_a_proof_comes_in_the_form_that_is_asked_for(
+    api: Any, log: Story, media_type: str
+) -> None:
+    await log.everything()
+    await log.seal()
+    leaf_hash, (key, *_) = (await log.leaves())[1], await verifiers(api)
+    body = (await api.get("/v1/proofs/inclusion", params={"index": 1})).body
+    headers = {"Authorization": f"Bearer {await api.key('read')}", "Accept": media_type}
+    async with api.client.get(
+        "/v1/proofs/inclusion", headers=headers, params={"index": 1}
+    ) as answer:
+        assert (answer.status, answer.content_type) == (200, media_type)
+        proof = await answer.read()
+    inclusion = Inclusion(1, tuple(bytes.fromhex(each) for each in body["path"]))
+    if media_type == "text/plain":
+        assert proof.decode() == tlog_proof(inclusion, body["checkpoint"])
+        hold_tlog_proof(proof.decode(), leaf_hash, [key])
+    else:
+        hold_receipt(proof, leaf_hash, inclusion, body["checkpoint"], [key])
 
 
 async def test_an_event_is_proved_by_its_ids(api: Any, log: Story, scan: Any) -> None:
