@@ -9,15 +9,15 @@ from pydantic import AwareDatetime, Field, GetPydanticSchema, model_validator
 from typing_extensions import TypedDict
 
 from events.entry.kinds import EntryName
-from statesvc.api.key_words import no_log_key
 from events.merkle.checkpoint import read_checkpoint
 from events.merkle.proof_forms import Inclusion, cose_receipt, tlog_proof
+from statesvc.api.key_words import no_log_key
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import CursorText, Name
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Command
 from statesvc.http.document_forms import preferred
+from statesvc.http.faces import Command
 from statesvc.http.operation import RawAnswer, operation, printed
 from statesvc.http.paging import Page
 from statesvc.http.problem import OK, Code, Problem
