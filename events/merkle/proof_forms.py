@@ -54,7 +54,7 @@ def cose_receipt(inclusion: Inclusion, head: Checkpoint, signer: NoteSigner) -> 
     return _unsigned(inclusion, head, signer.verifier) + signature
 
 
-def hold_tlog_proof(text: str, leaf_hash: bytes, keys: Iterable[VerifierKey]) -> None:
+def check_tlog_proof(text: str, leaf_hash: bytes, keys: Iterable[VerifierKey]) -> None:
     """Raise NoteError unless the text proves that the leaf is in a log signed by these keys."""
     proof, blank, note = text.partition("\n\n")
     header, index, *hashes = [*proof.split("\n"), ""]
@@ -68,7 +68,7 @@ def hold_tlog_proof(text: str, leaf_hash: bytes, keys: Iterable[VerifierKey]) ->
     _hold(leaf_hash, inclusion, head)
 
 
-def hold_receipt(
+def check_receipt(
     receipt: bytes,
     leaf_hash: bytes,
     inclusion: Inclusion,

@@ -65,7 +65,7 @@ class NatsSource:
         self._next = 0
 
     async def read(self, place: int) -> Portion | None:
-        last = await self._spool.last_place()
+        last = await self._spool.end()
         if last <= place:
             return None
         if self._subscription is None or self._next != place:
@@ -171,7 +171,7 @@ class NatsSpool:
         with contextlib.suppress(nats.errors.Error, OSError):
             await self._client.close()
 
-    async def last_place(self) -> int:
+    async def end(self) -> int:
         info = await self._answered(self.stream.stream_info(self._name))
         return int(info.state.last_seq)
 

@@ -19,7 +19,7 @@ from events.identity.recipe import DERIVED
 from events.identity.recipes import derives
 from events.merkle.checkpoint import Checkpoint, NoteError, VerifierKey, open_checkpoint
 from events.merkle.proof import verify_consistency
-from events.merkle.proof_forms import hold_receipt, hold_tlog_proof
+from events.merkle.proof_forms import check_receipt, check_tlog_proof
 from projections.row import ShipmentRow, rebuilt_row
 from statesvc.addons.evidence.back_dated import BACK_DATED, back_dated_entries, is_plausible
 from statesvc.addons.evidence.bundle import FORMAT, Bundle, attempts_of, inclusion_of, proof_files
@@ -132,9 +132,9 @@ def _standard_proofs(
         for name in {tlog_file, cose_file} & files.keys():
             try:
                 if name == tlog_file:
-                    hold_tlog_proof(files[name].decode(), leaf_hash, keys)
+                    check_tlog_proof(files[name].decode(), leaf_hash, keys)
                 else:
-                    hold_receipt(files[name], leaf_hash, inclusion_of(entry), note, keys)
+                    check_receipt(files[name], leaf_hash, inclusion_of(entry), note, keys)
             except ValueError as error:
                 yield BundleFlaw(f"/{name}", str(error))
 

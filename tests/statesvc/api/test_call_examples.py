@@ -12,6 +12,14 @@ from tests.contract import check_openapi, closed_words, exact
 from tests.openapi_document import document
 
 
+WITHOUT_EXAMPLE = {
+    "application/cose",
+    "application/octet-stream",
+    "text/event-stream",
+    "text/plain",
+}
+
+
 def bodies(described: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the bodies of requests and good answers, as far as they are text."""
     for calls in described["paths"].values():
@@ -21,7 +29,7 @@ def bodies(described: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             ]
             for place in (call.get("requestBody", {}), *answers):
                 for media_type, content in place.get("content", {}).items():
-                    if media_type not in {"application/octet-stream", "text/event-stream"}:
+                    if media_type not in WITHOUT_EXAMPLE:
                         yield f"{call['operationId']} {media_type}", content
 
 

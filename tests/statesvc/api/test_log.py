@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 
 from events.merkle.checkpoint import VerifierKey, open_checkpoint
 from events.merkle.proof import verify_consistency, verify_inclusion
-from events.merkle.proof_forms import Inclusion, hold_receipt, hold_tlog_proof, tlog_proof
+from events.merkle.proof_forms import Inclusion, check_receipt, check_tlog_proof, tlog_proof
 from events.vocabulary import Status
 from statesvc.log.signing_keys import rotate
 from tests.world.database import without_triggers
@@ -232,9 +232,9 @@ async def test_a_proof_comes_in_the_form_that_is_asked_for(
     inclusion = Inclusion(1, tuple(bytes.fromhex(each) for each in body["path"]))
     if media_type == "text/plain":
         assert proof.decode() == tlog_proof(inclusion, body["checkpoint"])
-        hold_tlog_proof(proof.decode(), leaf_hash, [key])
+        check_tlog_proof(proof.decode(), leaf_hash, [key])
     else:
-        hold_receipt(proof, leaf_hash, inclusion, body["checkpoint"], [key])
+        check_receipt(proof, leaf_hash, inclusion, body["checkpoint"], [key])
 
 
 async def test_an_event_is_proved_by_its_ids(api: Any, log: Story, scan: Any) -> None:
