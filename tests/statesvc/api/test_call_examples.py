@@ -11,7 +11,6 @@ from jsonschema_rs import Draft202012Validator
 from tests.contract import check_openapi, closed_words, exact
 from tests.openapi_document import document
 
-
 WITHOUT_EXAMPLE = {
     "application/cose",
     "application/octet-stream",
