@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from proofbundle.tlogproof import verify_tlog_proof
-from scitt_cose.receipt import verify_receipt
+from scitt_cose.receipt import verify_receipt  # type: ignore[import-untyped]
 
 from events.merkle.checkpoint import VerifierKey
 from events.vocabulary import Status
