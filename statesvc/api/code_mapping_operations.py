@@ -165,7 +165,7 @@ async def list_mapped_codes(
     statuses={CREATED: "mapped"},
     rules=("No event has the code, and `force` is not set.",),
     problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
-    view=Sentences(words.in_effect),
+    view=Sentences(words.in_effect, words.EARLIER),
     commands=(
         Command(
             name="carriers map",

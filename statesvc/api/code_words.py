@@ -108,6 +108,12 @@ def in_effect(answer: Answer) -> str:
     return f"revision {answer['revision']}; in effect at the next claim"
 
 
+EARLIER: Final = (
+    "earlier messages: statesvc dead-letters replay --cause unknown_code, or statesvc carriers"
+    " renormalize"
+)
+
+
 def reread(answer: Answer) -> Iterator[str]:
     yield (
         f"{counted(answer['messages'], 'message')} read again: {counted(answer['corrected'], 'event')} corrected, "
