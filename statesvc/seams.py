@@ -38,9 +38,9 @@ class AddOn:
     `computations`: by name, for the computing processes. `pages`: routes beside the API.
     `jobs`: by role, the makers of its components. `findings`: checks of the running service.
     `doctor`: checks of the installation. `targets`: the kind of target of its schemes.
-    `history`: the module that reads archived files. `documents`: verifies a file. `catch_up`:
-    does at once the work that the jobs would have done by now. `warm_up`: runs once before
-    roles fork.
+    `history`: the module that reads archived files. `cluster`: opens a cluster that reads whole
+    logs. `documents`: verifies a file. `catch_up`: does at once the work that the jobs would have
+    done by now. `warm_up`: runs once before roles fork.
     """
 
     commands: Mapping[str, Mapping[str, ListedCommand]] = field(default_factory=dict)
@@ -54,6 +54,7 @@ class AddOn:
     doctor: str = ""
     targets: str = ""
     history: str = ""
+    cluster: str = ""
     documents: str = ""
     catch_up: str = ""
     warm_up: str = ""

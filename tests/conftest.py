@@ -25,6 +25,7 @@ pytest_plugins = (
     "tests.world.console",
     "tests.world.body_archivist",
     "tests.world.object_store",
+    "tests.world.process_cluster",
     "tests.world.shell",
     "tests.acceptance.service_maker",
 )

@@ -13,6 +13,7 @@ ADDONS: Final = (
     "evidence",
     "expectations",
     "shovel",
+    "spark",
     "verify",
     "demo",
 )

@@ -44,12 +44,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=os.cpu_count() or 1,
         help="processes that fold (default: one per core, %(default)s)",
     )
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        help="compare on this Spark cluster: spark://host:7077, or local[N]",
+    )
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
 def run(options: argparse.Namespace) -> int:
     if options.processes < 1:
         raise CommandError("--processes must be 1 or more", exit_code=2)
+    if options.master is not None and not options.compare:
+        raise CommandError("--master goes with --compare", exit_code=2)
     return asyncio.run(_run(options))
 
 
@@ -68,6 +75,7 @@ async def _run(options: argparse.Namespace) -> int:
             actor=actor(),
             processes=options.processes,
             progress=_show_progress,
+            master=options.master,
             archive=archive,
         )
         if options.compare:

@@ -49,8 +49,10 @@ class OpenedMonth(Protocol):
     def group(self, group: Any) -> list[LogEntry]:  # noqa: ANN401 - one of `groups`
         """Return the entries of a group."""
 
-    def histories(self) -> Iterator[list[tuple[str, int, bytes]]]:
-        """Yield shipment, version and canonical bytes of the events."""
+    def histories(
+        self, first: int = 0, after: int | None = None
+    ) -> Iterator[list[tuple[str, int, bytes]]]:
+        """Yield shipment, version and canonical bytes of the events of these groups."""
 
 
 class ArchivedFiles(Protocol):

@@ -241,13 +241,15 @@ class EntryFile:
                 return int(found[0])
         return None
 
-    def histories(self) -> Iterator[list[tuple[str, int, bytes]]]:
+    def histories(
+        self, first: int = 0, after: int | None = None
+    ) -> Iterator[list[tuple[str, int, bytes]]]:
         """Yield shipment, version and canonical bytes of events and observations, each checked
-        against its leaf hash; one list a row group.
+        against its leaf hash; one list a row group, from the group `first` on.
 
         Without observations of numbers that are no shipments.
         """
-        for group in self.groups:
+        for group in self.groups[first:after]:
             table = self._table(
                 group, ["log_index", "entry", "shipment_id", "version", "canonical", "leaf_hash"]
             )

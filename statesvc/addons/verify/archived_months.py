@@ -84,23 +84,19 @@ class ArchivedMonths:
                 if entry.kind.name in kinds and entry.values[0].startswith(part):
                     yield entry
 
-    def faults(self) -> Iterator[LogFault]:
-        """Yield faults of whole files: the digests of the ledger, and the heads next to them."""
+    def faults(self, place: int) -> Iterator[LogFault]:
+        """Yield faults of a month's whole files: the digests of the ledger, and the head there."""
+        month = self.months[place]
         if self.folder is None:
-            yield from (_no_folder(month.file_name or "") for month in self.months)
-        else:
-            try:
-                yield from (
-                    LogFault(name, _WHOLE, "content", why)
-                    for name, why in archived_files().file_faults(self.folder, self.months)
-                )
-            except ObjectStoreError as error:
-                yield LogFault(error.what, _WHOLE, "content", error.why)
-            except AddOnMissingError as error:
-                yield from (
-                    LogFault(month.file_name or "", _WHOLE, "content", str(error))
-                    for month in self.months
-                )
+            yield _no_folder(month.file_name or "")
+            return
+        try:
+            for name, why in archived_files().file_faults(self.folder, [month]):
+                yield LogFault(name, _WHOLE, "content", why)
+        except ObjectStoreError as error:
+            yield LogFault(error.what, _WHOLE, "content", error.why)
+        except AddOnMissingError as error:
+            yield LogFault(month.file_name or "", _WHOLE, "content", str(error))
 
     def _open(self, name: str) -> OpenedMonth | LogFault:
         if name not in self._files:

@@ -54,6 +54,16 @@ class CheckedBatches:
     places: bytearray = field(default_factory=bytearray)
     """Positions of the sealed events, for `VersionOrder`."""
 
+    def add(self, other: "CheckedBatches") -> None:
+        """Add what later batches have, but for the positions."""
+        self.entries += other.entries
+        self.events += other.events
+        self.batches += other.batches
+        self.sums.update(other.sums)
+        self.faults += other.faults[: FAULTS_MAX - len(self.faults)]
+        self.erased |= other.erased
+        self.unchecked.update(other.unchecked)
+
 
 @dataclass(slots=True, kw_only=True)
 class RangeChecks:

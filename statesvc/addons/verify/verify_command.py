@@ -101,6 +101,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="log in as the role that only reads the log, and no key",
     )
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        help="read on this Spark cluster: spark://host:7077, or local[N]; sealed parts stay closed",
+    )
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
@@ -108,6 +113,10 @@ def run(options: argparse.Namespace) -> int:
     """Verify; return 0, `CHANGED` or `PROJECTION_DIFFERS`."""
     if options.processes < 1:
         raise CommandError("--processes must be at least 1", exit_code=2)
+    if options.master is not None and options.state is not None:
+        raise CommandError("--state and --master exclude each other", exit_code=2)
+    # no key leaves this machine
+    options.skip_parts = options.skip_parts or options.master is not None
     options.key = [key for keys in options.key for key in keys]
     if options.bundle is not None:
         return _bundle(options)
@@ -157,6 +166,7 @@ async def _run(options: argparse.Namespace) -> VerificationReport:
             keys=keys,
             keys_name=keys_name,
             processes=options.processes,
+            master=options.master,
             state_file=options.state,
             trust=options.tsa_cert,
         )
@@ -171,20 +181,19 @@ async def _run(options: argparse.Namespace) -> VerificationReport:
             raise
         # what cannot be read cannot be folded
         if not (options.skip_projection or report.unread_files):
-            await _compare_projection(order.access, options.processes, report)
+            await _compare_projection(order, report)
         return report
 
 
-async def _compare_projection(
-    access: LogAccess, processes: int, report: VerificationReport
-) -> None:
+async def _compare_projection(order: VerificationRequest, report: VerificationReport) -> None:
     """Report each shipment whose live state differs from the fold of its events."""
     task = Rebuild(
-        owner_dsn=access.dsn,
+        owner_dsn=order.access.dsn,
         actor=actor(),
-        processes=processes,
+        processes=order.processes,
+        master=order.master,
         progress=_show_slices,
-        archive=History(access.archive),
+        archive=History(order.access.archive),
     )
     _, drift = await task.compare()
     faults = (

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass, field
 from datetime import timedelta
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,9 +43,10 @@ from statesvc.addons.verify.tree_range import (
 )
 from statesvc.addons.verify.version_order import VersionOrder
 from statesvc.addons.verify.worker_pool import (
+    ClusterPool,
     LogAccess,
     WorkerPool,
-    check_batch_range,
+    check_file,
     check_leaf_range,
     connect,
     worker_pool,
@@ -76,6 +77,8 @@ class VerificationRequest:
     keys_name: str = "--key"
     processes: int = 1
     """1: none but this one."""
+    master: str | None = None
+    """Address of a cluster that does the work."""
     state_file: Path | None = None
     trust: Trust | None = None
     """Trusted time stamping authorities.
@@ -129,7 +132,7 @@ class Verification:
         self._progress = progress
         self.report = VerificationReport()
         self._builder = TreeBuilder((), {})
-        self._workers: WorkerPool | None = None
+        self._workers: WorkerPool | ClusterPool | None = None
         self._is_abandoned = False
         self._retained: RetainedHead | None = None
         self._trees = 0
@@ -145,14 +148,17 @@ class Verification:
             # no month leaves the tables meanwhile
             connection.execute(SHARE_MONTHS)
             archived = ArchivedMonths.read(connection, self._order.access.archive)
-            with worker_pool(self._order.access, self._order.processes) as workers:
+            with worker_pool(
+                self._order.access, self._order.processes, self._order.master
+            ) as workers:
                 self._workers = workers
                 # abandoned before the workers existed: nobody else would tell them
                 if self._is_abandoned:
                     workers.abandon()
                 # what is true of the log now; everything that commits later is not part of this run
                 snapshot = self._begin(connection)
-                files = list(archived.faults())
+                months = ((place,) for place in range(len(archived.months)))
+                files = list(chain.from_iterable(workers.each(check_file, months)))
                 self.report.unread_files = [fault.table for fault in files]
                 self._found(files)
                 # before the entries: the tree says where each batch must be
@@ -240,7 +246,7 @@ class Verification:
             head.size, head.root, tuple(map(str, opened.signed_by)), order.note_name
         )
 
-    def _tree(self, snapshot: LogSnapshot, workers: WorkerPool) -> None:
+    def _tree(self, snapshot: LogSnapshot, workers: WorkerPool | ClusterPool) -> None:
         rules = HeadRules(
             keys=tuple(dict.fromkeys([*self._order.keys, *snapshot.keys])),
             origin=snapshot.origin,
@@ -259,25 +265,23 @@ class Verification:
             self._trees += 1
             self._keep(snapshot)
 
-    def _entries(self, snapshot: LogSnapshot, workers: WorkerPool) -> None:
+    def _entries(self, snapshot: LogSnapshot, workers: WorkerPool | ClusterPool) -> None:
         bounds = list(pairwise(snapshot.cuts))[self._batch_ranges :]
-        calls = (
-            (
-                BatchRange(
-                    low=low,
-                    high=high,
-                    sealed_below=snapshot.size,
-                    secret=snapshot.secret,
-                    waiting=frozenset(
-                        batch_id for batch_id in snapshot.waiting if low <= batch_id < high
-                    ),
-                    forks=snapshot.forks,
-                    deletions=snapshot.deletions,
+        ranges = (
+            BatchRange(
+                low=low,
+                high=high,
+                sealed_below=snapshot.size,
+                secret=snapshot.secret,
+                waiting=frozenset(
+                    batch_id for batch_id in snapshot.waiting if low <= batch_id < high
                 ),
+                forks=snapshot.forks,
+                deletions=snapshot.deletions,
             )
             for low, high in bounds
         )
-        for checked in workers.each(check_batch_range, calls):
+        for checked in workers.batches(ranges):
             self.report.entries += checked.entries
             self.report.events += checked.events
             self.report.batches += checked.batches

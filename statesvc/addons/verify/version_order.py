@@ -7,6 +7,7 @@ run continues with it.
 """
 
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from io import SEEK_END
 from itertools import pairwise
@@ -58,6 +59,34 @@ def _record(shipment_id: str, version: int, index: int) -> bytes:
     return _PLACE.pack(bytes.fromhex(shipment_id.replace("-", "")), version, index)
 
 
+def positions_by_bucket(places: bytes | bytearray, buckets: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the records of each bucket of shipments."""
+    found: dict[int, list[bytes]] = defaultdict(list)
+    for place in _records(bytes(places)):
+        found[int.from_bytes(place[:4]) * buckets >> 32].append(place)
+    for bucket, together in found.items():
+        yield bucket, b"".join(together)
+
+
+def inverted_records(places: bytes) -> bytes:
+    """Return the records at inversions, which alone have the inversions of them all."""
+    kept: dict[bytes, None] = {}
+    for before, after in _inversions(_records(places)):
+        kept.update({before: None, after: None})
+    return b"".join(kept)
+
+
+def _inversions(places: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    for before, after in pairwise(sorted(places)):
+        # big-endian bytes compare as the numbers that they are
+        if after[_INDEX] < before[_INDEX] and after[_SHIPMENT] == before[_SHIPMENT]:
+            yield before, after
+
+
+def _records(content: bytes) -> list[bytes]:
+    return [content[at : at + _PLACE.size] for at in range(0, len(content), _PLACE.size)]
+
+
 class Inversion(NamedTuple):
     late_index: int
     next_index: int
@@ -98,16 +127,12 @@ class VersionOrder:
     def inverted(self) -> Iterator[Inversion]:
         """Yield the versions that stand before the one that precedes them."""
         for places in self._portions():
-            for before, after in pairwise(sorted(places)):
-                # big-endian bytes compare as the numbers that they are
-                if after[_INDEX] < before[_INDEX] and after[_SHIPMENT] == before[_SHIPMENT]:
-                    shipment_id, version, index = _PLACE.unpack(before)
-                    _, next_version, next_index = _PLACE.unpack(after)
-                    row = f"shipment_id={UUID(bytes=shipment_id)} version={version}"
-                    why = (
-                        f"is sealed at index {index}, after version {next_version} at {next_index}"
-                    )
-                    yield Inversion(index, next_index, LogFault("event", row, "version", why))
+            for before, after in _inversions(places):
+                shipment_id, version, index = _PLACE.unpack(before)
+                _, next_version, next_index = _PLACE.unpack(after)
+                row = f"shipment_id={UUID(bytes=shipment_id)} version={version}"
+                why = f"is sealed at index {index}, after version {next_version} at {next_index}"
+                yield Inversion(index, next_index, LogFault("event", row, "version", why))
 
     def close(self) -> None:
         """Close the file; it stays for a run that goes on."""
@@ -140,4 +165,4 @@ class VersionOrder:
 def _chunks(file: BinaryIO) -> Iterator[list[bytes]]:
     file.seek(0)
     while content := file.read(_READ_BYTES):
-        yield [content[at : at + _PLACE.size] for at in range(0, len(content), _PLACE.size)]
+        yield _records(content)

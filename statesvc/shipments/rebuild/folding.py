@@ -28,7 +28,7 @@ from statesvc.shipments.expectation_rules import DEFAULTS, RuleBook, read_rules
 from statesvc.shipments.projection_store import SHIPMENT_COLUMNS
 from statesvc.shipments.rebuild.drift import Drift, drifts
 from statesvc.shipments.rebuild.keyspace import Slice
-from statesvc.shipments.rebuild.staging import Staging, merged
+from statesvc.shipments.rebuild.staging import Event, Staging, merged
 
 _SQL = queries("statesvc.shipments.rebuild", "rebuild")
 _SHIPMENT = itemgetter(0)
@@ -64,10 +64,13 @@ def fill_slice(piece: Slice) -> int:
     return child.runner.run(_fill(child, piece))
 
 
-def compare_slice(piece: Slice) -> tuple[int, list[Drift]]:
-    """Return the number of events of the slice, and the live rows that differ from their fold."""
+def compare_slice(piece: Slice, archived: Iterable[Event] | None = None) -> tuple[int, list[Drift]]:
+    """Return the number of events of the slice, and the live rows that differ from their fold.
+
+    `archived`: instead of those that are staged.
+    """
     (child,) = _children
-    return child.runner.run(_compare(child, piece))
+    return child.runner.run(_compare(child, piece, archived))
 
 
 async def connect(dsn: str) -> Connection:
@@ -105,12 +108,14 @@ async def _fill(child: RebuildProcess, piece: Slice) -> int:
     return _events(histories)
 
 
-async def _compare(child: RebuildProcess, piece: Slice) -> tuple[int, list[Drift]]:
+async def _compare(
+    child: RebuildProcess, piece: Slice, archived: Iterable[Event] | None
+) -> tuple[int, list[Drift]]:
     connection = child.connection
     # an append and its projection commit together, so under one snapshot they agree
     await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
     async with connection.transaction():
-        histories = await _histories(child, piece)
+        histories = await _histories(child, piece, archived)
         asked = await send(
             connection,
             _SQL["slice_rows"],
@@ -127,7 +132,9 @@ def _events(histories: Iterable[tuple[UUID, bytes]]) -> int:
     return sum(not is_observation(canonical) for _, canonical in histories)
 
 
-async def _histories(child: RebuildProcess, piece: Slice) -> Sequence[tuple[UUID, bytes]]:
+async def _histories(
+    child: RebuildProcess, piece: Slice, archived: Iterable[Event] | None = None
+) -> Sequence[tuple[UUID, bytes]]:
     asked = await send(
         child.connection,
         _SQL["slice_histories"],
@@ -138,6 +145,8 @@ async def _histories(child: RebuildProcess, piece: Slice) -> Sequence[tuple[UUID
         ],
     )
     hot = await asked.rows()
-    if child.staging is None:
+    if archived is None and child.staging is not None:
+        archived = child.staging.events(piece)
+    if archived is None:
         return [(shipment_id, canonical) for shipment_id, _, canonical in hot]
-    return merged(hot, child.staging.events(piece))
+    return merged(hot, archived)

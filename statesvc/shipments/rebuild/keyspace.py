@@ -3,7 +3,6 @@ about equally many. Pure.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 from uuid import UUID
 
@@ -26,5 +25,15 @@ class Slice:
 def slices(log_bytes: int) -> list[Slice]:
     """Divide the whole key space into as many slices as a log of that size is worth."""
     count = min(SLICES_MAX, max(1, log_bytes // (EVENT_BYTES * SLICE_EVENTS)))
-    bounds = [_KEYS * place // count for place in range(count + 1)]
-    return [Slice(UUID(int=first), UUID(int=after - 1)) for first, after in pairwise(bounds)]
+    return [slice_at(place, count) for place in range(count)]
+
+
+def slice_at(place: int, count: int) -> Slice:
+    """Return the slice of the ids for which `place_of` returns this place."""
+    # rounded up: the first id at or after the bound
+    first, after = (-(-_KEYS * bound // count) for bound in (place, place + 1))
+    return Slice(UUID(int=first), UUID(int=after - 1))
+
+
+def place_of(shipment: UUID, count: int) -> int:
+    return shipment.int * count // _KEYS

@@ -5,7 +5,7 @@ comparison, the rollback and the end.
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -20,14 +20,17 @@ from statesvc.database.password_command import chosen_password_command
 from statesvc.database.pending import send
 from statesvc.database.queries import queries
 from statesvc.database.sql_errors import Failure, failure
+from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.actions import record_action
+from statesvc.log.cluster import open_cluster
 from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
-from statesvc.log.log_months import SHARE_MONTHS, LogMonth, months
+from statesvc.log.log_months import SHARE_MONTHS, months
+from statesvc.shipments.rebuild.cluster_fold import compare_on_cluster
 from statesvc.shipments.rebuild.drift import Drift
 from statesvc.shipments.rebuild.folding import add_rows, begin, compare_slice, connect, fill_slice
 from statesvc.shipments.rebuild.keyspace import EVENT_BYTES, Slice, slices
-from statesvc.shipments.rebuild.staging import Staging, staged
+from statesvc.shipments.rebuild.staging import staged
 
 _SQL = queries("statesvc.shipments.rebuild", "rebuild")
 _NOTES: Final = 2_000
@@ -56,6 +59,8 @@ class Rebuild:
     actor: str
     processes: int
     progress: Progress
+    master: str | None = None
+    """Address of a cluster that compares."""
     archive: History = field(default_factory=lambda: History(None))
 
     async def rebuild(self) -> int:
@@ -82,7 +87,12 @@ class Rebuild:
         try:
             events = 0
             drift: list[Drift] = []
-            async for done, pieces, (found, differing) in self._each(connection, compare_slice):
+            compared = (
+                self._each(connection, compare_slice)
+                if self.master is None
+                else self._each_on_cluster(connection, self.master)
+            )
+            async for done, pieces, (found, differing) in compared:
                 events += found
                 drift += differing
                 self.progress(done, pieces, events)
@@ -123,15 +133,9 @@ class Rebuild:
     async def _each(
         self, connection: Connection, work: Callable[[Slice], T]
     ) -> AsyncIterator[tuple[int, int, T]]:
-        # no month leaves the tables meanwhile
-        await connection.execute(SHARE_MONTHS)
-        archived = [month for month in await months(connection) if month.dropped_at is not None]
-        row = await (await connection.execute(_SQL["bytes_of_log"])).fetchone()
-        pieces = slices(
-            (row[0] if row else 0) + EVENT_BYTES * sum(month.events or 0 for month in archived)
-        )
+        files, pieces = await self._pieces(connection)
         with (
-            self._staged(archived, len(pieces)) as staging,
+            staged(files, pieces=len(pieces)) if files else nullcontext() as staging,
             BulkPool(
                 min(self.processes, len(pieces)),
                 begin,
@@ -155,13 +159,28 @@ class Rebuild:
                 for future in pending:
                     future.cancel()
 
-    def _staged(
-        self, archived: Sequence[LogMonth], pieces: int
-    ) -> AbstractContextManager[Staging | None]:
-        if not archived:
-            return nullcontext()
-        return staged(
-            [self.archive.path_of(month.file_name or "") for month in archived], pieces=pieces
+    async def _each_on_cluster(
+        self, connection: Connection, master: str
+    ) -> AsyncIterator[tuple[int, int, tuple[int, list[Drift]]]]:
+        files, pieces = await self._pieces(connection)
+        command = chosen_password_command()
+        with open_cluster(master, begin, self.owner_dsn, None, command) as cluster:
+            compared = await asyncio.to_thread(
+                list, compare_on_cluster(cluster, files, len(pieces))
+            )
+        for done, result in enumerate(compared, start=1):
+            yield done, len(pieces), result
+
+    async def _pieces(self, connection: Connection) -> tuple[list[ArchivePath], list[Slice]]:
+        """Return the archived files, and the slices of the whole log."""
+        # no month leaves the tables meanwhile
+        await connection.execute(SHARE_MONTHS)
+        archived = [month for month in await months(connection) if month.dropped_at is not None]
+        row = await (await connection.execute(_SQL["bytes_of_log"])).fetchone()
+        events = sum(month.events or 0 for month in archived)
+        return (
+            [self.archive.path_of(month.file_name or "") for month in archived],
+            slices((row[0] if row else 0) + EVENT_BYTES * events),
         )
 
 

@@ -17,11 +17,10 @@ from uuid import UUID
 
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.archived_files import archived_files
-from statesvc.shipments.rebuild.keyspace import Slice
+from statesvc.shipments.rebuild.keyspace import Slice, place_of
 
 BUCKETS_MAX: Final = 4_096
 _HEAD: Final = Struct("!16sII")
-_KEYS: Final = 2**128
 Event: TypeAlias = tuple[UUID, int, bytes]
 """Shipment, version, canonical bytes."""
 
@@ -35,34 +34,20 @@ class Staging:
 
     def events(self, piece: Slice) -> Iterator[Event]:
         """Yield the events of a slice, in no order."""
-        for bucket in range(self._bucket(piece.first), self._bucket(piece.last) + 1):
+        for bucket in range(
+            place_of(piece.first, self.buckets), place_of(piece.last, self.buckets) + 1
+        ):
             path = self._path(bucket)
-            content = path.read_bytes() if path.exists() else b""
-            place = 0
-            while place < len(content):
-                shipment, version, length = _HEAD.unpack_from(content, place)
-                place += _HEAD.size
-                if piece.first.bytes <= shipment <= piece.last.bytes:
-                    yield UUID(bytes=shipment), version, content[place : place + length]
-                place += length
+            if path.exists():
+                yield from unpacked(path.read_bytes(), piece)
 
     def add(self, path: ArchivePath) -> None:
         """Sort in the events of a month's file. Raises UnreadableArchiveError."""
         with archived_files().open_file(path) as file:
             for events in file.histories():
-                sorted_in: dict[int, list[bytes]] = defaultdict(list)
-                for shipment_id, version, canonical in events:
-                    shipment = UUID(shipment_id)
-                    sorted_in[self._bucket(shipment)] += (
-                        _HEAD.pack(shipment.bytes, version, len(canonical)),
-                        canonical,
-                    )
-                for bucket, parts in sorted_in.items():
+                for bucket, content in packed(events, self.buckets):
                     with self._path(bucket).open("ab") as target:
-                        target.writelines(parts)
-
-    def _bucket(self, shipment: UUID) -> int:
-        return shipment.int * self.buckets // _KEYS
+                        target.write(content)
 
     def _path(self, bucket: int) -> Path:
         return self.folder / f"{bucket}"
@@ -76,6 +61,30 @@ def staged(files: Iterable[ArchivePath], *, pieces: int) -> Iterator[Staging]:
         for path in files:
             staging.add(path)
         yield staging
+
+
+def packed(events: Iterable[tuple[str, int, bytes]], buckets: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the events of each bucket of the key space."""
+    found: dict[int, list[bytes]] = defaultdict(list)
+    for shipment_id, version, canonical in events:
+        shipment = UUID(shipment_id)
+        found[place_of(shipment, buckets)] += (
+            _HEAD.pack(shipment.bytes, version, len(canonical)),
+            canonical,
+        )
+    for bucket, contents in found.items():
+        yield bucket, b"".join(contents)
+
+
+def unpacked(content: bytes, piece: Slice) -> Iterator[Event]:
+    """Yield the events of a slice from those of a bucket."""
+    place = 0
+    while place < len(content):
+        shipment, version, length = _HEAD.unpack_from(content, place)
+        place += _HEAD.size
+        if piece.first.bytes <= shipment <= piece.last.bytes:
+            yield UUID(bytes=shipment), version, content[place : place + length]
+        place += length
 
 
 def merged(hot: Iterable[Event], archived: Iterable[Event]) -> list[tuple[UUID, bytes]]:

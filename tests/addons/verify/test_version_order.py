@@ -6,6 +6,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from statesvc.addons.verify import verify_log as run
 from statesvc.addons.verify import version_order
@@ -13,6 +15,7 @@ from statesvc.addons.verify.event_ids import EventIds
 from tests.world.attack import attack, places, sealed_story, verify
 from tests.world.story import scan, story
 
+SHIPMENTS = [UUID(int=place * 2**126 + 5) for place in range(4)]
 LATE = (
     "SELECT * FROM statesvc.unsealed WHERE batch_id = (SELECT min(batch_id) + 1 FROM"
     " statesvc.unsealed)"
@@ -110,3 +113,24 @@ def test_of_versions_that_follow_one_another_the_first_and_the_last_are_noted() 
         ("a", 2, 10),
     ]
     assert noted(("a", 1), ("a", 2), fault=("shipment_id", "")) == []
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(SHIPMENTS), st.integers(1, 9), st.integers(0, 50)), unique=True
+    ),
+    st.integers(1, 7),
+)
+def test_the_positions_of_a_cluster_have_the_inversions_of_all(
+    events: list[tuple[UUID, int, int]], buckets: int
+) -> None:
+    places = b"".join(struct.pack(">16sIQ", id_.bytes, *rest) for id_, *rest in events)
+    parts = dict(version_order.positions_by_bucket(places, buckets))
+    whole, kept = version_order.VersionOrder(None), version_order.VersionOrder(None)
+    whole.add(places)
+    for bucket in sorted(parts):
+        kept.add(version_order.inverted_records(parts[bucket]))
+    assert set(parts) <= set(range(buckets))
+    assert set(kept.inverted()) == set(whole.inverted())
+    whole.close()
+    kept.close()

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 from statesvc.log.history import History
 from statesvc.shipments.rebuild import rebuild as rebuild_run
 from statesvc.shipments.rebuild.drift import MISSING, UNFOUNDED, Drift
-from statesvc.shipments.rebuild.keyspace import EVENT_BYTES, SLICE_EVENTS, slices
+from statesvc.shipments.rebuild.keyspace import EVENT_BYTES, SLICE_EVENTS, place_of, slices
 from statesvc.shipments.rebuild.rebuild import Rebuild, RebuildError, catch_up
 from tests.world.shop import Shop, says, shipment
 
@@ -231,3 +231,5 @@ def test_slices_cover_the_key_space_without_overlap(log_bytes: int) -> None:
     assert pieces[0].first == UUID(int=0)
     assert pieces[-1].last == UUID(int=2**128 - 1)
     assert all(after.first.int == before.last.int + 1 for before, after in pairwise(pieces))
+    for place, piece in enumerate(pieces):
+        assert place_of(piece.first, len(pieces)) == place_of(piece.last, len(pieces)) == place
