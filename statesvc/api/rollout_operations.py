@@ -93,6 +93,7 @@ _TRIAL: Final = (
         Command(
             name="rollout show",
             summary="every rollout that was ever set; of one carrier, what its candidate read differently",
+            renamed={"carrier_id": "carrier"},
         ),
     ),
 )
@@ -132,6 +133,7 @@ async def list_rollouts(context: Context, call: Call[None, None]) -> Page[ShownR
         Command(
             name="rollout show",
             summary="every rollout that was ever set; of one carrier, what its candidate read differently",
+            renamed={"carrier_id": "carrier"},
             also=(Also("list_rollout_diffs", "differences", given=("candidate",)),),
         ),
     ),

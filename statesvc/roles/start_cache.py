@@ -74,7 +74,7 @@ class StartCache:
         except FileNotFoundError:
             return None
         except (OSError, KeyError, TypeError, SealError, ValidationError, ValueError) as error:
-            _log.warning("start_file_unusable", path=str(self.path), why=str(error))
+            _log.warning("start_file_unusable", files=str(self.path), why=str(error))
             return None
         self.clock.offset = timedelta(seconds=float(found["clock_offset"]))
         self.keyring = keyring

@@ -7,6 +7,7 @@ wait. A sync at each write is the servers' setting (`sync_interval: always`).
 import asyncio
 import contextlib
 import re
+import time
 from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
@@ -104,6 +105,10 @@ class NatsSource:
         )
 
 
+_RECONNECT_SECONDS: Final = 0.5
+_LOOK_SECONDS: Final = 0.01
+
+
 class NatsSpool:
     """It connects, and makes the stream where there is none, in the background."""
 
@@ -131,6 +136,10 @@ class NatsSpool:
 
     async def keep(self, message: SpooledMessage) -> UUID:
         payload = encode([message])
+        until = time.monotonic() + _RECONNECT_SECONDS
+        # one server of the cluster has died, and the client tries the others
+        while self._client.is_reconnecting and time.monotonic() < until:  # noqa: ASYNC110 - the client has no event for it
+            await asyncio.sleep(_LOOK_SECONDS)
         if (refusal := self.refusal(len(payload))) is not None:
             raise SpoolRefusedError(refusal)
         self._pending_bytes += len(payload)

@@ -114,10 +114,8 @@ async def test_a_carriers_quota_is_set_and_the_list_of_carriers_shows_it(
     )
     for wrong in (
         ["nobody", "--weight", "1"],
-        ["ups"],
         ["ups", "--weight", "0"],
         ["ups", "--in-flight", "0"],
-        ["ups", "--in-flight", "x"],
     ):
         await shell("carriers", "quota", *wrong, "--why", "x", exit_code=2)
     async with await AsyncConnection.connect(database.service_dsn) as connection:

@@ -52,7 +52,7 @@ async def test_the_commands_of_the_page_do_what_it_says(
     await shop.push(*map(misread, range(10)))
     await shop.work()
     assert await shop.value(delivered) == 0
-    assert "10 messages, 0 failed, 10 read differently" in await shell(*show)
+    assert "10 messages: 0 failed, 10 read differently" in await shell(*show)
 
     await shell(*some)
     ((percent, is_shadow, judged),) = await shop.rows(
