@@ -135,6 +135,7 @@ async def _run(options: argparse.Namespace, complete_ids: CompleteIds | None) ->
         if complete_ids is not None:
             await complete_ids(calls, options)
         stated = _stated(options, operation, taken) | {**preset, **command.fixed}
+        _require_change(operation, command, stated)
         if command.preview:
             previewed = operation_named(command.preview)
             answer = await _answer(calls, previewed, stated)
@@ -155,6 +156,23 @@ async def _run(options: argparse.Namespace, complete_ids: CompleteIds | None) ->
         for also in command.also:
             blocks += await _add(calls, also, answer, stated)
     return _write(answer, blocks, stated, as_json=options.json, command=command)
+
+
+def _require_change(
+    operation: ListedOperation, command: Command, stated: Mapping[str, Json]
+) -> None:
+    """Refuse a change that states no member: it would only enter the log."""
+    method = operation.where.partition(" ")[0]
+    unchanging = {*_arguments(operation, command), "why"}
+    if method in {"PUT", "PATCH"} and not stated.keys() - unchanging:
+        flags = (
+            operation.fields[name.partition(".")[0]].option
+            for name in _options(operation, command)
+            if name not in unchanging
+        )
+        raise CommandError(
+            f"there is no change: give one of {', '.join(dict.fromkeys(flags))}", exit_code=2
+        )
 
 
 def _require_why(options: argparse.Namespace, operation: ListedOperation, command: Command) -> None:

@@ -193,7 +193,7 @@ _TYPES: Final[Mapping[str, Callable[[str], Any]]] = {
 
 
 def _or_null(field: TakenField) -> Callable[[str], Any]:
-    """Return the type of an option, one of whose words may mean null."""
+    """Return the type of an option that may have a word for null."""
     parse = _TYPES.get(field.type, str)
     if not field.null:
         return parse

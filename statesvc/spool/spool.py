@@ -68,7 +68,7 @@ class Depth:
 
 
 class KeptPlaces:
-    """Places whose messages are stored, for as long as they stay in the spool after that."""
+    """Places of stored messages, for as long as they stay in the spool."""
 
     def __init__(self, keep_seconds: float) -> None:
         self._keep_seconds = keep_seconds

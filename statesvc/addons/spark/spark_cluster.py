@@ -17,9 +17,9 @@ from statesvc.log.cluster import Calls, ClusterError
 
 T = TypeVar("T")
 _TASKS_PER_CORE: Final = 16
-"""Tasks of a job, whose results the driver holds at once."""
+"""Tasks of a job; the driver holds their results at once."""
 _begun: set[str] = set()
-"""In a process of the cluster: the runs whose `begin` was called."""
+"""In a process of the cluster: the runs that have begun."""
 
 
 class _Start(NamedTuple):

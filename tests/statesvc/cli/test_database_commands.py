@@ -114,6 +114,7 @@ async def test_a_carriers_quota_is_set_and_the_list_of_carriers_shows_it(
     )
     for wrong in (
         ["nobody", "--weight", "1"],
+        ["ups"],
         ["ups", "--weight", "0"],
         ["ups", "--in-flight", "0"],
     ):

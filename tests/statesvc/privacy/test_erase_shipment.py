@@ -6,12 +6,14 @@ import asyncio
 import io
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from psycopg import AsyncConnection
 
+from statesvc.bodies.sealed_message import seal_message
 from statesvc.log.json_compression import decompress_json
 from statesvc.maintenance.upkeep import once
 from statesvc.privacy.erasure import (
@@ -25,6 +27,9 @@ from statesvc.privacy.erasure import (
     names,
 )
 from statesvc.shipments.rebuild.rebuild import Rebuild
+from statesvc.spool.drainer import Drainer, ServerClock
+from statesvc.spool.file_spool import FileSpool
+from statesvc.spool.spool import SpoolBounds, SpooledMessage
 from tests.statesvc.privacy.legible_values import legible
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import CARRIER_ID, Shop, says, shipment
@@ -218,6 +223,25 @@ async def test_a_message_that_waited_while_its_shipment_was_erased_keeps_nothing
     messages = await shop.claim()
     await forget(shop, "A1")
     await shop.process(messages)
+    assert await seen(shop) == {OTHERS}
+
+
+async def test_a_message_drained_after_the_erasure_keeps_nothing(
+    shop: Shop, tmp_path: Path
+) -> None:
+    await live(shop)
+    spool = FileSpool(tmp_path, SpoolBounds(bytes_max=1_000_000, age_seconds_max=3600))
+    body = says({"number": "A1", "minute": 50, "description": WORDS[1], "signed_by": WORDS[0]})
+    message = seal_message(shop.keyring, CARRIER_ID, body, "{}")
+    await spool.keep(SpooledMessage(message, datetime.now(UTC)))
+    await forget(shop, "A1")
+    drainer = Drainer(spool, ServerClock(), dsn=shop.database.service_dsn, held_seconds_max=3600)
+    assert not await drainer.drain_all()
+    await drainer.disconnect()
+    await spool.close()
+    assert drainer.stored == 1
+    await shop.work()
+    assert await shop.value("SELECT count(*) FROM statesvc.inbox") == 0
     assert await seen(shop) == {OTHERS}
 
 
