@@ -178,9 +178,13 @@ class CommandParser(argparse.ArgumentParser):
         word = unknown[0].partition("=")[0]
         if not word.startswith("-"):
             self.error(f"unexpected argument {word!r}")
-        close = close_matches(
-            word, [flag for flag in self._option_string_actions if flag.startswith("--")]
+        shown = (
+            flag
+            for flag, action in self._option_string_actions.items()
+            if flag.startswith("--")
+            and (action.help is not argparse.SUPPRESS or (flag,) in _ANYWHERE)
         )
+        close = close_matches(word, shown)
         if close:
             self.exit(
                 2, f"{self.prog}: unknown option {word}; did you mean {' or '.join(close)}?\n"

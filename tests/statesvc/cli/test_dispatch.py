@@ -177,6 +177,9 @@ def test_a_command_without_a_document_refuses_to_print_one(
             "--status cannot be 'delivred': did you mean delivered or delivery_attempted; see",
         ),
         ("shipments list --stauts delivered", "unknown option --stauts; did you mean --status?"),
+        # --wait was removed, and is only accepted
+        ("dead-letters replay --limt 3", "unknown option --limt; did you mean --limit?"),
+        ("dead-letters replay --porfile", "unknown option --porfile; did you mean --profile"),
         ("status ups", "unexpected argument 'ups'; see `statesvc status --help`"),
         ("status --frobnicate", "unknown option --frobnicate; see `statesvc status --help`"),
         ("--url http://h", "name a command; see `statesvc --help`"),
