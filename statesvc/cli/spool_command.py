@@ -36,7 +36,10 @@ def run(options: argparse.Namespace) -> int:
             return asyncio.run(_list(dsns, as_json=options.json))
         return asyncio.run(_drain(settings, dsns, as_json=options.json))
     except psycopg.OperationalError as error:
-        raise CommandError(f"the database does not answer: {error}") from None
+        raise CommandError(
+            f"the database does not answer: {error}\nmeanwhile statesvc_spool_messages and"
+            " statesvc_spool_oldest_seconds on /metrics of ingress show what waits"
+        ) from None
 
 
 async def _list(dsns: Dsns, *, as_json: bool) -> int:
