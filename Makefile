@@ -124,10 +124,11 @@ $(READY_DEV): $(READY)
 	@touch $@
 
 # the packages that a user may choose, without statesvc and without tools: bill of materials, licences, audit
+# without spark: 450 MB for two packages
 $(READY_RUNTIME): $(READY) pyproject.toml constraints.txt
 	@echo 'Installing into $(VENV_RUNTIME) ...'
 	@$(BIN)/python -m venv --clear --without-pip $(VENV_RUNTIME)
-	@extras=$$($(BIN)/python -c 'import tomllib; print(*(set(tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]) - {"dev"}), sep=",")') && \
+	@extras=$$($(BIN)/python -c 'import tomllib; print(*(set(tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]) - {"dev", "spark"}), sep=",")') && \
 	$(BIN)/python -m pip --python $(VENV_RUNTIME)/bin/python install --quiet --disable-pip-version-check -c constraints.txt ".[$$extras]"
 	@$(BIN)/python -m pip --python $(VENV_RUNTIME)/bin/python uninstall --quiet --yes statesvc
 	@touch $@
