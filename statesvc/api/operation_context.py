@@ -12,7 +12,7 @@ from statesvc.api.personal_reads import PersonalReads
 from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.pool import Connections
-from statesvc.database.wakeups.waker import Wakes
+from statesvc.database.wakeups.wakeup import Wakes
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.http.problem import Code, Problem
 from statesvc.http.unknown_carrier import unknown_carrier

@@ -9,7 +9,7 @@ from statesvc.api import operating_words as words
 from statesvc.api.operating_words import seen_ago, several_versions
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
-from statesvc.database.wakeups.channels import READY_NOW
+from statesvc.database.wakeups.wakeup import READY_NOW
 from statesvc.health import notices, worker_list
 from statesvc.health.notices import StoredNotice, mark_seen
 from statesvc.health.worker_list import RESCUES_MAX, WorkerStatus, rescues_last_hour

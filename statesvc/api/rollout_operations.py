@@ -19,7 +19,7 @@ from statesvc.api.rollout_models import (
     ShownReading,
     ShownRollout,
 )
-from statesvc.database.wakeups.channels import READY_NOW
+from statesvc.database.wakeups.wakeup import READY_NOW
 from statesvc.http.call import Call
 from statesvc.http.faces import Also, Command, Form
 from statesvc.http.operation import operation

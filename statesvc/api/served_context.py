@@ -11,7 +11,7 @@ from statesvc.api.computing import Computing, Sources
 from statesvc.api.operation_context import Context, no_targets
 from statesvc.api.personal_reads import PersonalReads
 from statesvc.database.pool import Connections
-from statesvc.database.wakeups.waker import Wakes
+from statesvc.database.wakeups.wakeup import Wakes
 from statesvc.delivery.addresses import Network
 from statesvc.delivery.targets import Targets
 from statesvc.files.archive_folder import ArchivePath

@@ -16,7 +16,7 @@ from events.entry.proposal import Decision, DedupeKey, ExistingEvent, Proposal, 
 from events.vocabulary import TzSource, Verdict
 from projections.project import Change, Projection
 from statesvc.append.outbox import SubscribedTo
-from statesvc.database.pending import Pending, Sender
+from statesvc.database.queries import Pending, Sender
 from statesvc.log.batch_row import NO_STAMP, BatchStamp
 from statesvc.log.event_store import ReferencedStream
 from statesvc.log.parcel_log import ParcelLog

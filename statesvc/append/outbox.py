@@ -17,9 +17,19 @@ from events.event import value
 from projections.notification_type import type_of_change
 from projections.parcel import ParcelSource, SourceChange, SourceFilter
 from projections.project import Change
-from statesvc.database.arrays import Columns, byteas, encoded, ints, texts, timestamps, uuids
-from statesvc.database.pending import Pending, Sender, send
-from statesvc.database.queries import queries
+from statesvc.database.queries import (
+    Columns,
+    Pending,
+    Sender,
+    byteas,
+    encoded,
+    ints,
+    queries,
+    send,
+    texts,
+    timestamps,
+    uuids,
+)
 from statesvc.log.fanouts import Fanout
 from statesvc.log.parcel_log import ParcelLog
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from events.clear_part import listed_code
 from events.entry.proposal import Proposal
 from events.errors import Cause
-from statesvc.database.pending import Sender, columns
-from statesvc.database.queries import queries
+from statesvc.database.queries import Sender, columns, queries
 from statesvc.reading.read_message import Read
 
 _SQL = queries("statesvc.append", "raise_dead_letters")

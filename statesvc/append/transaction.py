@@ -25,8 +25,8 @@ from statesvc.append.parcel_locks import read_parcel_logs
 from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
 from statesvc.append.settlements import settlements_of
 from statesvc.append.write_entries import write_entries, write_streams
-from statesvc.database.pending import Sender
 from statesvc.database.pipelined import pipelined_transaction
+from statesvc.database.queries import Sender
 from statesvc.files.archive_errors import ArchivedHistoryError
 from statesvc.log.event_store import count_conflicts, read_events, read_streams
 from statesvc.queue.claim import Settlement, lock_leased, postpone, settle

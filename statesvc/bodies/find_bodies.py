@@ -11,8 +11,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from statesvc.database.arrays import timestamps, uuids
-from statesvc.database.queries import queries
+from statesvc.database.queries import queries, timestamps, uuids
 from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.files.body_record import BodyRecord

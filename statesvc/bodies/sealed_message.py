@@ -11,7 +11,7 @@ from uuid import UUID
 
 from events.crypto.keyring import DIGEST_BYTES, Keyring, body_context
 from events.crypto.sealing import SealingKey, commitment, salted
-from statesvc.database.arrays import Array, byteas, ints, texts, uuids
+from statesvc.database.queries import Array, byteas, ints, texts, uuids
 
 SILENT: Final = {"statesvc-notify": "false"}
 """Headers of a message without notifications of its changes.

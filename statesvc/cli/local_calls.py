@@ -25,7 +25,7 @@ from statesvc.database.dsns import database_name
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.open_connection import PATIENT
 from statesvc.database.sql_errors import Failure, failure
-from statesvc.database.wakeups.waker import notify
+from statesvc.database.wakeups.wakeup import notify
 from statesvc.files.archive_folder import archive_folder
 from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.keys.api_keys import Caller

@@ -12,8 +12,7 @@ from statesvc.cli.output import write_json, write_line
 from statesvc.cli.session import actor, connect, running_database
 from statesvc.cli.tombstone_places import configured_tombstones
 from statesvc.database.keyring_store import load_keyring
-from statesvc.database.wakeups.channels import LOG
-from statesvc.database.wakeups.waker import notify
+from statesvc.database.wakeups.wakeup import LOG, notify
 from statesvc.files.archive_folder import archive_folder
 from statesvc.log.checkpoint_store import checkpoint_store_at
 from statesvc.log.tombstones import TombstoneError

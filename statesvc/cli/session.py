@@ -24,8 +24,7 @@ from statesvc.database.migrator import migrate, read_ledger
 from statesvc.database.open_connection import PATIENT, open_connection
 from statesvc.database.service_connection import names_several_hosts
 from statesvc.database.session_settings import SessionLimits
-from statesvc.database.wakeups.channels import LOG
-from statesvc.database.wakeups.waker import notify
+from statesvc.database.wakeups.wakeup import LOG, notify
 from statesvc.roles.master_key import ensure_master_key
 from statesvc.settings.service_settings import Settings
 from statesvc.telemetry.logs import configure_logging, log_format

@@ -9,7 +9,7 @@ from statesvc.background.duration import duration
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.database.dsns import Dsns
-from statesvc.database.wakeups.direct import connect_direct
+from statesvc.database.wakeups.wakeup import connect_direct
 from statesvc.roles.runtime import require_database
 from statesvc.settings.service_settings import Settings, load_settings
 from statesvc.spool.drainer import Drainer, ServerClock

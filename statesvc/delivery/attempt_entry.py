@@ -18,8 +18,7 @@ from events.crypto.keyring import Keyring, attempt_context, ended_context
 from events.crypto.sealing import SealError, SealingKey, commitment, salted
 from events.entry.canonical_json import canonical_bytes
 from events.entry.kinds import Leaf, attempt_document, leaf
-from statesvc.database.pending import Sender, columns, send
-from statesvc.database.queries import queries
+from statesvc.database.queries import Sender, columns, queries, send
 from statesvc.delivery.attempt_part import DeliveryAttempt, MadeTry, ended_part, opened_part
 from statesvc.delivery.notification import Gap, QueuedNotification
 from statesvc.log import entry_documents

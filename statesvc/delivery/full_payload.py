@@ -15,8 +15,7 @@ import structlog
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealError
 from projections.row import rebuilt_row
-from statesvc.database.pending import Sender, columns
-from statesvc.database.queries import queries
+from statesvc.database.queries import Sender, columns, queries
 from statesvc.delivery.notification_data import NotifiedShipment
 from statesvc.files.archive_errors import ArchivedHistoryError
 from statesvc.log.json_compression import decompress_json

@@ -10,8 +10,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from statesvc.database.pending import Sender
-from statesvc.database.queries import queries
+from statesvc.database.queries import Sender, queries
 from statesvc.log.actions import record_action
 
 _SQL = queries("statesvc.health", "notices")

@@ -16,9 +16,8 @@ import psycopg
 import structlog
 
 from statesvc.background.periodic import Periodic
-from statesvc.database.pending import columns
 from statesvc.database.pool import Pool
-from statesvc.database.queries import queries
+from statesvc.database.queries import columns, queries
 
 FLUSH_SECONDS: Final = 5.0
 _REMEMBERED_MINUTES: Final = 5

@@ -28,8 +28,7 @@ from statesvc.bodies.sealed_message import SealedMessage, put_columns
 from statesvc.database.pool import Pool
 from statesvc.database.queries import queries
 from statesvc.database.sql_errors import Failure, failure
-from statesvc.database.wakeups.channels import INBOX
-from statesvc.database.wakeups.waker import Wakes
+from statesvc.database.wakeups.wakeup import INBOX, Wakes
 from statesvc.ingress.body_memory import SMALL_BYTES, MemoryBound, ReservedMemory
 from statesvc.ingress.database_breaker import DatabaseBreaker
 from statesvc.spool.drain import ANSWER_SECONDS

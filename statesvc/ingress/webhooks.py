@@ -18,7 +18,7 @@ from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.pool import Pool
-from statesvc.database.wakeups.waker import Wakes
+from statesvc.database.wakeups.wakeup import Wakes
 from statesvc.health.ingest_report import IngestReport, LastMinute
 from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_store import Scope

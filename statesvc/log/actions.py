@@ -7,9 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from events.entry.kinds import action_document, leaf
-from statesvc.database.arrays import Columns, byteas, encoded, texts, uuids
-from statesvc.database.pending import Sender
-from statesvc.database.queries import queries
+from statesvc.database.queries import Columns, Sender, byteas, encoded, queries, texts, uuids
 from statesvc.log.batch_row import BatchStamp, begin_batch, write_batch
 from statesvc.log.event_store import extend_streams
 

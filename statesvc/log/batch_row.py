@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from events.entry.kinds import FIRST_EPOCH
-from statesvc.database.pending import Pending, Sender, send
-from statesvc.database.queries import queries
+from statesvc.database.queries import Pending, Sender, queries, send
 
 _SQL = queries("statesvc.log", "event_store")
 LONGEST_TRANSACTION: Final = timedelta(minutes=1)

@@ -18,19 +18,22 @@ from events.entry.assemble import ConflictRow, EventRow, StreamHead
 from events.entry.kinds import Leaf, offset_seconds
 from events.entry.packed_keys import PackedKeys, unpack
 from events.entry.proposal import Conflict, DedupeKey, ExistingEvent, Proposal, keys_of
-from statesvc.database.arrays import (
+from statesvc.database.queries import (
     Columns,
+    Pending,
+    Sender,
     bools,
     byteas,
+    columns,
     encoded,
     ints,
+    queries,
+    send,
     texts,
     timestamps,
     uuids,
     uuids_or_null,
 )
-from statesvc.database.pending import Pending, Sender, columns, send
-from statesvc.database.queries import queries
 from statesvc.log.json_compression import compress_json, decompress_json
 
 _SQL = queries("statesvc.log", "event_store")

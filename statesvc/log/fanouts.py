@@ -11,19 +11,19 @@ from uuid import UUID
 
 from events.entry.kinds import fanout_document, leaf, rfc3339
 from events.event import value
-from statesvc.database.arrays import (
+from statesvc.database.queries import (
     Array,
     Columns,
+    Sender,
     bools,
     byteas,
     encoded,
     ints,
+    queries,
     texts,
     timestamps,
     uuids,
 )
-from statesvc.database.pending import Sender
-from statesvc.database.queries import queries
 from statesvc.files.archive_errors import ArchivedHistoryError
 from statesvc.log import entry_documents
 from statesvc.log.batch_row import BatchStamp

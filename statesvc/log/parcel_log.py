@@ -15,9 +15,7 @@ from events.entry.assemble import StreamHead
 from events.entry.kinds import NO_PREVIOUS
 from events.identity.ids import shipment_id
 from projections.parcel import ParcelProgress, ParcelSource, SourceChange, SourceFilter
-from statesvc.database.arrays import Columns, encoded, uuids
-from statesvc.database.pending import Pending, Sender, send
-from statesvc.database.queries import queries
+from statesvc.database.queries import Columns, Pending, Sender, encoded, queries, send, uuids
 from statesvc.files.archive_errors import ArchivedHistoryError
 from statesvc.log.event_store import ReferencedStream, make_streams
 

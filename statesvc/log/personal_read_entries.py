@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 
 from events.entry.kinds import rfc3339
-from statesvc.database.pending import columns
-from statesvc.database.queries import queries
+from statesvc.database.queries import columns, queries
 from statesvc.log.actions import Action, record_action, record_actions
 
 READ: Final = "read_personal"

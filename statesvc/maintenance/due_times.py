@@ -15,8 +15,7 @@ from psycopg import AsyncConnection
 from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Pool
 from statesvc.database.queries import queries
-from statesvc.database.wakeups.channels import READY_NOW
-from statesvc.database.wakeups.waker import Wakes
+from statesvc.database.wakeups.wakeup import READY_NOW, Wakes
 from statesvc.telemetry.metrics import Telemetry
 
 _EVERY_SECONDS: Final = 60.0

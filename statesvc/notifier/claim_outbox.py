@@ -15,9 +15,8 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealError
-from statesvc.database.pending import Pending, Sender, columns, send
 from statesvc.database.pipelined import pipelined_transaction
-from statesvc.database.queries import queries
+from statesvc.database.queries import Pending, Sender, columns, queries, send
 from statesvc.delivery.full_payload import Past, full_of, read_past
 from statesvc.delivery.limiter.permits import Offer
 from statesvc.delivery.notification import QueuedNotification, notification_of

@@ -16,8 +16,7 @@ from uuid import UUID
 import structlog
 from psycopg import AsyncConnection
 
-from statesvc.database.pending import columns
-from statesvc.database.queries import queries
+from statesvc.database.queries import columns, queries
 from statesvc.delivery.notification import Gap
 
 WINDOW_ROWS: Final = 10_000

@@ -11,8 +11,7 @@ from psycopg import AsyncConnection
 
 from statesvc.background.periodic import Periodic
 from statesvc.database.queries import queries
-from statesvc.database.wakeups.channels import LOG, OUTBOX
-from statesvc.database.wakeups.waker import notify
+from statesvc.database.wakeups.wakeup import LOG, OUTBOX, notify
 from statesvc.delivery.attempt_entry import append_ends, tried
 from statesvc.delivery.retry_schedule import (
     DELAYS_SECONDS,

@@ -14,8 +14,7 @@ import structlog
 from psycopg import AsyncConnection
 
 from statesvc.background.periodic import Periodic
-from statesvc.database.pending import columns
-from statesvc.database.queries import queries
+from statesvc.database.queries import columns, queries
 from statesvc.delivery.limiter.circuit_breaker import BreakerState
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.limiter.subscription_limiter import LimiterState

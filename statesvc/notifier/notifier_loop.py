@@ -28,9 +28,7 @@ from psycopg import AsyncConnection
 from statesvc.background.busy_priority import BusyPriority
 from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.sql_errors import Failure, failure
-from statesvc.database.wakeups.channels import LOG, OUTBOX
-from statesvc.database.wakeups.direct import reconnect_delays
-from statesvc.database.wakeups.waker import notify
+from statesvc.database.wakeups.wakeup import LOG, OUTBOX, notify, reconnect_delays
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.files.archive_errors import ArchivedHistoryError, UnreadableArchiveError

@@ -17,8 +17,7 @@ import structlog
 from psycopg import AsyncConnection
 
 from events.entry.kinds import rfc3339
-from statesvc.database.pending import Pending, Sender, columns, send
-from statesvc.database.queries import queries
+from statesvc.database.queries import Pending, Sender, columns, queries, send
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.health.notices import Notice, NoticeKind, write_notices
 from statesvc.log.actions import Action, record_actions

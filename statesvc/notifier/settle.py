@@ -14,8 +14,7 @@ from uuid import UUID
 
 from events.crypto.keyring import Keyring
 from events.errors import Cause
-from statesvc.database.pending import Sender, columns, send
-from statesvc.database.queries import queries
+from statesvc.database.queries import Sender, columns, queries, send
 from statesvc.delivery.attempt_entry import (
     EndedNotification,
     EndOutcome,

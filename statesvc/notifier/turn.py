@@ -11,8 +11,8 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
-from statesvc.database.pending import Pending
 from statesvc.database.pipelined import pipelined_transaction
+from statesvc.database.queries import Pending
 from statesvc.notifier.attempts import AttemptResult
 from statesvc.notifier.claim_outbox import (
     ClaimedRows,

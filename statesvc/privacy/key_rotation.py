@@ -16,11 +16,10 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring, shipment_context
 from events.crypto.sealing import MasterKeys
-from statesvc.database.arrays import Columns, byteas, encoded, uuids
 from statesvc.database.keyring_store import service_context
 from statesvc.database.kms.kms import Kms
 from statesvc.database.kms.root_key import read_wrapped, unwrapped
-from statesvc.database.queries import queries
+from statesvc.database.queries import Columns, byteas, encoded, queries, uuids
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.log.actions import record_action
 from statesvc.log.signing_keys import rewrap_seeds

@@ -56,7 +56,7 @@ async def set_quota(
 ) -> None:
     """Set the quota, in effect at the next claim.
 
-    The caller then wakes `statesvc.database.wakeups.channels.INBOX`: there may be room for more.
+    The caller then wakes `statesvc.database.wakeups.wakeup.INBOX`: there may be room for more.
     """
     async with connection.transaction():
         await connection.execute(

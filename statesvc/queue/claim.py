@@ -8,9 +8,20 @@ from uuid import UUID
 
 from events.errors import Cause
 from events.event import value
-from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, uuids
-from statesvc.database.pending import Pending, Sender, columns, send
-from statesvc.database.queries import queries
+from statesvc.database.queries import (
+    Columns,
+    Pending,
+    Sender,
+    bools,
+    byteas,
+    columns,
+    encoded,
+    ints,
+    queries,
+    send,
+    texts,
+    uuids,
+)
 
 SQL = queries("statesvc.queue", "claim")
 _CARRIER_ID: Final = 1

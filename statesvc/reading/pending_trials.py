@@ -13,8 +13,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from events.event import value
-from statesvc.database.pending import Sender, columns
-from statesvc.database.queries import queries
+from statesvc.database.queries import Sender, columns, queries
 from statesvc.queue.claim import Message, Settlement
 from statesvc.reading.read_message import NORMALIZED
 

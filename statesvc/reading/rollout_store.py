@@ -213,7 +213,7 @@ async def set_hold(
 ) -> None:
     """Turn the kill switch of `carrier_id` (or `ALL`); it takes effect at the next claim.
 
-    After a release the caller wakes `statesvc.database.wakeups.channels.INBOX`, or the workers find
+    After a release the caller wakes `statesvc.database.wakeups.wakeup.INBOX`, or the workers find
     the messages at their next sweep.
     """
     async with connection.transaction():

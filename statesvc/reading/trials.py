@@ -16,8 +16,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from statesvc.database.pending import columns
-from statesvc.database.queries import queries
+from statesvc.database.queries import columns, queries
 from statesvc.health.notices import Notice, NoticeKind, write_notices
 from statesvc.log.actions import record_action
 from statesvc.reading.differences import Difference

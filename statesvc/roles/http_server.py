@@ -17,7 +17,7 @@ from psycopg import AsyncConnection
 from events.carriers import CARRIERS
 from statesvc.api.personal_reads import was_recorded
 from statesvc.database.pool import Connections, Pool
-from statesvc.database.wakeups.channels import LOG
+from statesvc.database.wakeups.wakeup import LOG
 from statesvc.http.app import Server, build_app
 from statesvc.http.connections.client_connection import Sharing
 from statesvc.http.connections.connection_gate import (

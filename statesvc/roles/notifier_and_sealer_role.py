@@ -3,7 +3,7 @@
 Only the worker reads messages, so no message can end this process.
 """
 
-from statesvc.database.wakeups.channels import LOG, OUTBOX
+from statesvc.database.wakeups.wakeup import LOG, OUTBOX
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.notifier_role import notifier_component

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from statesvc.background.busy_priority import BusyPriority
-from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.database.wakeups.wakeup import OUTBOX
 from statesvc.delivery.targets import Targets
 from statesvc.files.archive_folder import archive_folder
 from statesvc.log.history import History

@@ -1,6 +1,6 @@
 """The role `sealer`: seals and signs the log. One leads, the others stand by."""
 
-from statesvc.database.wakeups.channels import LOG
+from statesvc.database.wakeups.wakeup import LOG
 from statesvc.roles.connection_limits import lead_limits, worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, Runtime, open_runtime

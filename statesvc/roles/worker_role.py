@@ -8,8 +8,8 @@ from functools import partial
 from events.carriers import CARRIERS
 from events.parsing.whereabouts import load_tables
 from statesvc.background.busy_priority import BusyPriority
-from statesvc.database.wakeups.channels import INBOX, INBOX_NOW, READY_NOW, TRIALS
 from statesvc.database.wakeups.waker import Waker
+from statesvc.database.wakeups.wakeup import INBOX, INBOX_NOW, READY_NOW, TRIALS
 from statesvc.files.archive_folder import archive_folder
 from statesvc.health.reconciler import reconciler
 from statesvc.log.history import History

@@ -23,10 +23,9 @@ from psycopg import AsyncConnection
 from events.crypto.sealing import MasterKeys
 from statesvc.background.waiting import set_within
 from statesvc.database.session_settings import SessionLimits
-from statesvc.database.wakeups.channels import LOG, SEALED
-from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
+from statesvc.database.wakeups.wakeup import LOG, SEALED, connect_direct, reconnect_delays
 from statesvc.sealer.clock_check import ClockCheck, ClockError
 from statesvc.sealer.lead import SILENT_SECONDS, end_session, silent_lead
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock

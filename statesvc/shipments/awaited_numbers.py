@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 
 from events.identity.ids import shipment_id
-from statesvc.database.arrays import Columns, encoded, texts, uuids
-from statesvc.database.queries import queries
+from statesvc.database.queries import Columns, encoded, queries, texts, uuids
 from statesvc.shipments.shipment_list import BEGINNING_OF_TIME, END_OF_TIME
 
 SCAN_MAX: Final = 1_000

@@ -8,8 +8,7 @@ from psycopg.rows import dict_row
 
 from events.identity.recipes import number_of
 from events.spelling import sought_forms
-from statesvc.database.arrays import Columns, encoded, ints, texts
-from statesvc.database.queries import queries
+from statesvc.database.queries import Columns, encoded, ints, queries, texts
 from statesvc.shipments.find import OTHERS_MAX, listed, stored_shipment
 from statesvc.shipments.models import ListedShipment
 from statesvc.shipments.references import AwaitedNumber

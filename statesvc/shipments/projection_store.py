@@ -10,19 +10,21 @@ from events.entry.assemble import StreamHead
 from projections.project import Projected
 from projections.row import ShipmentRow, shipment_row
 from projections.state import ShipmentState
-from statesvc.database.arrays import (
+from statesvc.database.queries import (
     Array,
     Columns,
+    Pending,
+    Sender,
     bools,
     byteas,
     encoded,
     ints,
+    queries,
+    send,
     texts,
     timestamps,
     uuids,
 )
-from statesvc.database.pending import Pending, Sender, send
-from statesvc.database.queries import queries
 from statesvc.log.json_compression import compress_json, decompress_json
 from statesvc.shipments.expectation_rules import RuleBook
 

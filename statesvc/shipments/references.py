@@ -22,8 +22,7 @@ from events.identity.ids import shipment_id
 from events.identity.recipes import number_of
 from events.vocabulary import Status
 from projections.expectations import Expectation
-from statesvc.database.arrays import byteas
-from statesvc.database.queries import queries
+from statesvc.database.queries import byteas, queries
 from statesvc.http.closed_model import ClosedModel
 from statesvc.log.actions import SHIPMENT, record_action
 from statesvc.log.parcel_log import link_number

@@ -16,8 +16,7 @@ import structlog
 
 from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.pool import Connections
-from statesvc.database.wakeups.channels import INBOX
-from statesvc.database.wakeups.waker import Wakes
+from statesvc.database.wakeups.wakeup import INBOX, Wakes
 from statesvc.spool.drainer import SQL, Drainer, ServerClock
 from statesvc.spool.spool import Spool
 

@@ -13,11 +13,10 @@ import psycopg
 import structlog
 
 from statesvc.bodies.sealed_message import put_columns, unix_ms_of
-from statesvc.database.arrays import timestamps
-from statesvc.database.queries import queries
+from statesvc.database.queries import queries, timestamps
 from statesvc.database.service_connection import ServiceConnection
 from statesvc.database.sql_errors import Failure, failure
-from statesvc.database.wakeups.direct import connect_direct
+from statesvc.database.wakeups.wakeup import connect_direct
 from statesvc.spool.spool import Depth, Portion, Spool, SpooledMessage, SpoolSource
 
 _REPORTED_SECONDS: Final = 1.0

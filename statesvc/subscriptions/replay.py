@@ -20,8 +20,7 @@ from psycopg import AsyncConnection
 
 from events.entry.kinds import rfc3339
 from projections.parcel import SourceFilter
-from statesvc.database.pending import columns
-from statesvc.database.queries import queries
+from statesvc.database.queries import columns, queries
 from statesvc.log.actions import Action, append_actions
 from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.log.fanouts import append_fanouts, fanouts_again

@@ -22,9 +22,9 @@ import structlog
 from statesvc.append.retry import transaction_backoff_seconds
 from statesvc.background.busy_priority import BusyPriority
 from statesvc.background.waiting import cancel_fully, set_within
-from statesvc.database.wakeups.channels import INBOX, LOG, OUTBOX, READY_NOW
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
+from statesvc.database.wakeups.wakeup import INBOX, LOG, OUTBOX, READY_NOW
 from statesvc.queue.claim import Claim, Claimed, Message, claim, extend, next_claim, release
 from statesvc.telemetry.stages import Stage
 from statesvc.worker.batch import process, process_locked, requeue_locked

@@ -19,8 +19,7 @@ from psycopg import AsyncConnection
 
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
-from statesvc.database.wakeups.channels import INBOX
-from statesvc.database.wakeups.waker import notify
+from statesvc.database.wakeups.wakeup import INBOX, notify
 from statesvc.ingress.group_commit import put
 from tests.acceptance.processes import MASTER_KEY, ROOT, Service, until_false
 from tests.statesvc.repair.dead_letters.planted import unread

@@ -21,7 +21,7 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
 from statesvc.append.outbox import OutboxChange
 from statesvc.database.keyring_store import load_keyring
-from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.database.wakeups.wakeup import OUTBOX
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.subscription_secrets import Secret
 from tests.acceptance.processes import MASTER_KEY

@@ -21,8 +21,7 @@ from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import show_progress, write_answer, write_json, write_line, write_table
 from statesvc.cli.session import actor, connect, running_database, service_connection
 from statesvc.database.keyring_store import load_keyring
-from statesvc.database.wakeups.channels import LOG
-from statesvc.database.wakeups.waker import notify
+from statesvc.database.wakeups.wakeup import LOG, notify
 from statesvc.files.archive_errors import NoParquetError
 from statesvc.files.archive_folder import ArchivePath, archive_folder, file_fault
 from statesvc.log.log_months import LogMonth, months

@@ -17,7 +17,7 @@ from statesvc.addons.archive.month_ledger import due_months
 from statesvc.background.periodic import Periodic
 from statesvc.background.waiting import set_within
 from statesvc.database.session_settings import SessionLimits
-from statesvc.database.wakeups.direct import connect_direct
+from statesvc.database.wakeups.wakeup import connect_direct
 from statesvc.files.archive_folder import ArchivePath, archive_folder
 from statesvc.roles.runtime import Launch, Runtime
 from statesvc.roles.shutdown import Component

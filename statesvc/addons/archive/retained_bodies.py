@@ -10,8 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from statesvc.database.arrays import timestamps, uuids
-from statesvc.database.queries import queries
+from statesvc.database.queries import queries, timestamps, uuids
 from statesvc.files.body_record import FIRST, BodyRecord, bounds
 
 _SQL = queries("statesvc.addons.archive", "retained_bodies")

@@ -7,8 +7,7 @@ from typing import Final
 from psycopg import AsyncConnection
 
 from statesvc.database.embedded import attach
-from statesvc.database.wakeups.channels import LOG, OUTBOX, READY_NOW
-from statesvc.database.wakeups.waker import notify
+from statesvc.database.wakeups.wakeup import LOG, OUTBOX, READY_NOW, notify
 from statesvc.seams import parts
 
 MOVABLE_CLOCK: Final = Path(__file__).with_suffix(".sql").read_text("utf-8")

@@ -36,8 +36,7 @@ from statesvc.addons.evidence.merchant_statement import MerchantStatement
 from statesvc.addons.evidence.notifications import Reader, read_sent
 from statesvc.bodies.body_key import open_committed, unwrap_body_key
 from statesvc.bodies.find_bodies import ArchiveUnavailableError, find_bodies
-from statesvc.database.arrays import timestamps, uuids
-from statesvc.database.queries import queries
+from statesvc.database.queries import queries, timestamps, uuids
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.checkpoints import SignedHead, covering_head, latest_head
 from statesvc.log.event_store import read_streams

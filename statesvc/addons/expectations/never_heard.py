@@ -21,8 +21,7 @@ from statesvc.addons.expectations.observe import (
     carriers_to_put_off,
     write_observations,
 )
-from statesvc.database.arrays import encoded, uuids
-from statesvc.database.queries import queries
+from statesvc.database.queries import encoded, queries, uuids
 from statesvc.log.batch_row import BatchStamp, begin_batch
 from statesvc.log.event_store import reserve_streams
 from statesvc.shipments.awaited import SHOWN_DAYS

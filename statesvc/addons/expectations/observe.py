@@ -33,8 +33,16 @@ from statesvc.append.outbox import (
     read_subscribed_to,
     write_notifications,
 )
-from statesvc.database.arrays import Columns, byteas, encoded, ints, texts, timestamps, uuids
-from statesvc.database.queries import queries
+from statesvc.database.queries import (
+    Columns,
+    byteas,
+    encoded,
+    ints,
+    queries,
+    texts,
+    timestamps,
+    uuids,
+)
 from statesvc.delivery.notification import stated_observation
 from statesvc.log.batch_row import BatchStamp, begin_batch, write_batch
 from statesvc.log.event_store import extend_streams

@@ -18,11 +18,9 @@ from projections.state import ShipmentState
 from statesvc.addons.expectations.never_heard import observe_never_heard
 from statesvc.addons.expectations.observe import observe
 from statesvc.background.periodic import Periodic
-from statesvc.database.arrays import Columns, encoded, ints, timestamps, uuids
 from statesvc.database.pool import Pool
-from statesvc.database.queries import queries
-from statesvc.database.wakeups.channels import LOG, OUTBOX
-from statesvc.database.wakeups.waker import Wakes
+from statesvc.database.queries import Columns, encoded, ints, queries, timestamps, uuids
+from statesvc.database.wakeups.wakeup import LOG, OUTBOX, Wakes
 from statesvc.log.batch_row import LONGEST_TRANSACTION
 from statesvc.log.json_compression import decompress_json
 from statesvc.roles.runtime import Launch, Runtime

@@ -24,8 +24,7 @@ from statesvc.addons.shovel.source_message import Taken
 from statesvc.addons.shovel.task_mapping import Mapped, TaskMapping, Unmapped
 from statesvc.database.pool import Pool
 from statesvc.database.sql_errors import Failure, failure
-from statesvc.database.wakeups.channels import INBOX
-from statesvc.database.wakeups.waker import notify
+from statesvc.database.wakeups.wakeup import INBOX, notify
 
 PAUSED: Final = "paused"
 """A file of this name in the backup's folder pauses every transfer that writes there."""

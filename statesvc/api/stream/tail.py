@@ -16,7 +16,7 @@ from events.entry.kinds import FIRST_EPOCH
 from statesvc.api.stream.window import Frame, Window, frame_of
 from statesvc.background.waiting import set_within
 from statesvc.database.pool import Connections
-from statesvc.database.wakeups.direct import reconnect_delays
+from statesvc.database.wakeups.wakeup import reconnect_delays
 from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.log.checkpoints import SignedHead, latest_head
 from statesvc.log.cursor import LogCursor, resume

@@ -28,8 +28,7 @@ from events.crypto.keyring import Keyring
 from events.event import Event
 from events.vocabulary import Verdict
 from statesvc.api.submission.submit import Held, Submitted, read_clock, submit
-from statesvc.database.wakeups.channels import LOG, OUTBOX
-from statesvc.database.wakeups.waker import Wakes
+from statesvc.database.wakeups.wakeup import LOG, OUTBOX, Wakes
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.middleware import whole_body
 from statesvc.http.operation import (

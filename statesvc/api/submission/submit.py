@@ -24,9 +24,8 @@ from statesvc.append.append_batch import AppendBatch
 from statesvc.append.retry import RetryPolicy, run_transaction
 from statesvc.append.transaction import append
 from statesvc.bodies.sealed_message import SealedMessage, seal_message
-from statesvc.database.pending import Sender, send
 from statesvc.database.pipelined import pipelined_transaction
-from statesvc.database.queries import queries
+from statesvc.database.queries import Sender, queries, send
 from statesvc.log.history import History
 from statesvc.reading.read_message import Read
 

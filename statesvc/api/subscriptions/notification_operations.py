@@ -16,7 +16,7 @@ from statesvc.api.parameters import Instant, KnownCarrier, Name
 from statesvc.api.personal_reads import Include, reads_personal
 from statesvc.api.subscriptions.models import SubscriptionParameters
 from statesvc.api.subscriptions.ownership import absent, require_visible
-from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.database.wakeups.wakeup import OUTBOX
 from statesvc.delivery.attempt_part import Response
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.call import Call

@@ -13,7 +13,7 @@ from statesvc.api.subscriptions.models import SubscriptionParameters
 from statesvc.api.subscriptions.ownership import absent, require_visible
 from statesvc.api.subscriptions.subscription_operations import LIST, SCREEN
 from statesvc.api.subscriptions.subscription_words import replayed
-from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.database.wakeups.wakeup import OUTBOX
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel

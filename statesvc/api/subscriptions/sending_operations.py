@@ -30,7 +30,7 @@ from statesvc.api.subscriptions.subscription_operations import (
     secret_once,
     switch,
 )
-from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.database.wakeups.wakeup import OUTBOX
 from statesvc.delivery.outcome import TOTAL_SECONDS
 from statesvc.http.call import Call
 from statesvc.http.faces import Command, Form

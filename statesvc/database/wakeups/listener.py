@@ -19,10 +19,14 @@ from psycopg import AsyncConnection, Notify, sql
 
 from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.queries import queries
-from statesvc.database.wakeups.channels import ONE_IS_ENOUGH
-from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
 from statesvc.database.wakeups.local import LocalListener
-from statesvc.database.wakeups.wakeup import prepare_to_send, send_wakeups
+from statesvc.database.wakeups.wakeup import (
+    ONE_IS_ENOUGH,
+    connect_direct,
+    prepare_to_send,
+    reconnect_delays,
+    send_wakeups,
+)
 
 PING_SECONDS: Final = 60.0
 """For a dead connection that the kernel does not notice; sweeps replace its wake-ups meanwhile."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from statesvc.database.wakeups.channels import ONE_IS_ENOUGH
+from statesvc.database.wakeups.wakeup import ONE_IS_ENOUGH
 
 
 class LocalWaker:

@@ -10,34 +10,28 @@ import asyncio
 import random
 import secrets
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import psycopg
 import structlog
 from psycopg import AsyncConnection
 
 from statesvc.background.waiting import cancel_fully, set_within
-from statesvc.database.wakeups.channels import UNHURRIED
-from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.local import LocalWaker
-from statesvc.database.wakeups.wakeup import prepare_to_send, send_wakeups
+from statesvc.database.wakeups.wakeup import (
+    UNHURRIED,
+    connect_direct,
+    prepare_to_send,
+    reconnect_delays,
+    send_wakeups,
+)
 
 DEFAULT_INTERVAL_SECONDS: Final = 0.010
 LONG_INTERVAL_SECONDS: Final = 0.25
 _FLUSH_SECONDS: Final = 1.0
 
 _log = structlog.get_logger()
-
-
-async def notify(connection: AsyncConnection[Any], *channels: str) -> None:
-    """Send a wake-up at once, for a caller without a waker, such as a command after its commit."""
-    await send_wakeups(connection, dict.fromkeys(channels, ""))
-
-
-class Wakes(Protocol):
-    def wake(self, channel: str) -> None:
-        """Notify the listeners of the channel, after the commit. Never waits."""
 
 
 class Waker:

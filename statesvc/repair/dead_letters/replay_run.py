@@ -19,7 +19,7 @@ from uuid import UUID
 from pydantic import Field
 
 from statesvc.database.pool import Connections
-from statesvc.database.wakeups.channels import OUTBOX, READY_NOW
+from statesvc.database.wakeups.wakeup import OUTBOX, READY_NOW
 from statesvc.http.paging import RowNumber
 from statesvc.log.actions import record_action
 from statesvc.repair.dead_letters.dead_letter import Obstacle, Way

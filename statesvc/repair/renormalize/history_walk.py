@@ -17,7 +17,7 @@ from psycopg import AsyncConnection
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from statesvc.database.pool import Connections
-from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.database.wakeups.wakeup import OUTBOX
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.actions import record_action
 from statesvc.reading.code_mapping import Mappings

@@ -16,11 +16,9 @@ from psycopg import AsyncConnection, IsolationLevel
 
 from projections.observed import is_observation
 from projections.row import ShipmentRow, rebuilt_row
-from statesvc.database.arrays import encoded
 from statesvc.database.open_connection import open_connection
 from statesvc.database.password_command import choose_password_command
-from statesvc.database.pending import send
-from statesvc.database.queries import queries
+from statesvc.database.queries import encoded, queries, send
 from statesvc.database.server_niceness import lower_priority
 from statesvc.database.service_connection import names_several_hosts
 from statesvc.log.json_compression import decompress_json

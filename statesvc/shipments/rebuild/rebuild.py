@@ -15,10 +15,8 @@ import psycopg
 from psycopg import AsyncConnection
 
 from statesvc.background.bulk_pool import BulkPool
-from statesvc.database.arrays import uuids
 from statesvc.database.password_command import chosen_password_command
-from statesvc.database.pending import send
-from statesvc.database.queries import queries
+from statesvc.database.queries import queries, send, uuids
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.actions import record_action

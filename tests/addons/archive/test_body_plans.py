@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from statesvc.database.arrays import timestamps, uuids
-from statesvc.database.queries import queries
+from statesvc.database.queries import queries, timestamps, uuids
 from statesvc.files.body_record import FIRST, bounds
 from tests.world.body_archivist import Archivist
 from tests.world.shop import says

@@ -8,8 +8,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.addons.expectations.observe import AT_ONCE, PUT_OFF_AT_ONCE
-from statesvc.database.arrays import uuids
-from statesvc.database.queries import queries
+from statesvc.database.queries import queries, uuids
 from tests.world.database import Database
 from tests.world.shop import Shop
 

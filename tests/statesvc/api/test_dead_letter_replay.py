@@ -11,7 +11,7 @@ from events.vocabulary import Kind, Status
 from statesvc.api.call_limits import CallLimits
 from statesvc.api.dead_letter_replay_models import ReplayedMany, ReplayedOne
 from statesvc.bodies.sealed_message import seal_message
-from statesvc.database.wakeups.channels import READY_NOW
+from statesvc.database.wakeups.wakeup import READY_NOW
 from statesvc.ingress.group_commit import put
 from statesvc.queue.claim import Burial, Claim, bury, claim
 from statesvc.reading.code_mapping import add_mapping

@@ -3,7 +3,7 @@ from typing import Any
 import orjson
 import pytest
 
-from statesvc.database.wakeups.channels import READY_NOW
+from statesvc.database.wakeups.wakeup import READY_NOW
 
 
 async def put(api: Any, carrier_id: str, **change: Any) -> Any:

@@ -23,9 +23,9 @@ from statesvc.api.submission.submit import Submitted, submit
 from statesvc.append.append_batch import AppendBatch, WhenLocked
 from statesvc.append.transaction import append
 from statesvc.cli.doctor.checks import check_locked
-from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
+from statesvc.database.wakeups.wakeup import INBOX
 from statesvc.log.event_store import NEW_STREAMS_MAX, move_heads
 from statesvc.reading.read_message import Read
 from statesvc.worker.batch import process_locked

@@ -6,7 +6,16 @@ import psycopg
 import pytest
 from psycopg.adapt import PyFormat, Transformer
 
-from statesvc.database.arrays import Encoder, bools, byteas, encoded, ints, texts, timestamps, uuids
+from statesvc.database.queries import (
+    Encoder,
+    bools,
+    byteas,
+    encoded,
+    ints,
+    texts,
+    timestamps,
+    uuids,
+)
 
 COLUMNS: dict[str, tuple[Encoder, list[Any]]] = {
     "uuid": (uuids, [UUID(int=0), UUID(int=2**128 - 1), UUID(int=7)]),

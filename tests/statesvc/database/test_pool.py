@@ -17,7 +17,7 @@ from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.pool import Pool, PoolBusyError, PoolLimits, make_pool
 from statesvc.database.retrying_connection import RetryingConnection
 from statesvc.database.sql_errors import Failure, failure
-from statesvc.database.wakeups.direct import connect_direct
+from statesvc.database.wakeups.wakeup import connect_direct
 from tests.soak.proxy import proxy_to
 from tests.world.postgres import Server
 

@@ -10,9 +10,9 @@ from psycopg import AsyncConnection, IsolationLevel
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
-from statesvc.database.pending import Sender
 from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.database.queries import Sender
 from statesvc.database.session_settings import SESSION_SETTINGS
 from tests.acceptance.forced_settings import PARSING
 from tests.world.pgbouncer import pooled

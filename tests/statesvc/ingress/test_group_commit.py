@@ -13,7 +13,7 @@ from events.crypto.keyring import Keyring
 from statesvc.background.waiting import cancel_fully
 from statesvc.bodies.sealed_message import SealedMessage, seal_message
 from statesvc.database.pool import Pool, make_pool
-from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.wakeup import INBOX
 from statesvc.ingress.body_memory import SMALL_BYTES, MemoryBound
 from statesvc.ingress.group_commit import GroupCommit, GroupLimits, Refusal, Stored
 from tests.statesvc.ingress.conftest import LIMITS, Wakes

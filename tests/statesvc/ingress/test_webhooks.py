@@ -13,7 +13,7 @@ import pytest
 from events.crypto.keyring import body_context
 from events.crypto.sealing import commitment, unsalted
 from statesvc.database.pool import Pool
-from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.wakeup import INBOX
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.ingress.group_commit import ROW_BYTES
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from statesvc.database.wakeups.channels import READY_NOW
+from statesvc.database.wakeups.wakeup import READY_NOW
 from statesvc.maintenance.due_times import inbox_due_times, repair_inbox, seconds_in_future
 from tests.world.shop import Shop, says
 

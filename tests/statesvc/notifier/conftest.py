@@ -24,8 +24,8 @@ from events.crypto.sealing import MasterKeys, SealingKey
 from statesvc.append.outbox import OutboxChange
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.database.wakeups.listener import Listener
+from statesvc.database.wakeups.wakeup import OUTBOX
 from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.targets import Targets
 from statesvc.notifier.context import NotifierContext

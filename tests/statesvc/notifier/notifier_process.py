@@ -8,8 +8,8 @@ from psycopg import AsyncConnection
 from events.crypto.sealing import MasterKeys
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
-from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.database.wakeups.listener import Listener
+from statesvc.database.wakeups.wakeup import OUTBOX
 from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.targets import Targets
 from statesvc.notifier.context import NotifierContext

@@ -13,9 +13,9 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from statesvc.database.session_settings import SessionLimits
-from statesvc.database.wakeups.channels import LOG, SEALED
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
+from statesvc.database.wakeups.wakeup import LOG, SEALED
 from statesvc.sealer import sealer_loop as loop
 from statesvc.sealer.lead import silent_lead
 from statesvc.sealer.leadership import Publication

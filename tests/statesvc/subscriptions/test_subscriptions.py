@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from statesvc.api.subscriptions.routes import OPERATIONS
-from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.database.wakeups.wakeup import OUTBOX
 from statesvc.delivery.addresses import parse_networks
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.http.openapi import build_document

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import Waker
+from statesvc.database.wakeups.wakeup import INBOX
 from tests.world.shop import Shop, says
 
 pytestmark = pytest.mark.slow

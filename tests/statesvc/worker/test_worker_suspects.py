@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
+from statesvc.database.wakeups.wakeup import INBOX
 from statesvc.queue.claim import Message
 from statesvc.worker import worker_loop as loop
 from statesvc.worker.batch import process

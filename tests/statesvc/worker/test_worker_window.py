@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from statesvc.database.wakeups.channels import INBOX, INBOX_NOW, READY_NOW
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
+from statesvc.database.wakeups.wakeup import INBOX, INBOX_NOW, READY_NOW
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import ACME, Shop, says

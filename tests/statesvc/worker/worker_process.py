@@ -12,9 +12,9 @@ from psycopg import AsyncConnection
 from events.crypto.sealing import MasterKeys
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import make_pool
-from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
+from statesvc.database.wakeups.wakeup import INBOX
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.worker_loop import Worker, WorkerLimits

@@ -26,9 +26,8 @@ from statesvc.api.stream.tickets import Tickets
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
 from statesvc.database.pool import PoolLimits, make_pool
-from statesvc.database.wakeups.channels import SEALED
 from statesvc.database.wakeups.listener import Listener
-from statesvc.database.wakeups.waker import notify
+from statesvc.database.wakeups.wakeup import SEALED, notify
 from statesvc.http.app import build_app
 from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_store import Scope, create_key

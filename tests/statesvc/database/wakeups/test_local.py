@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.database.wakeups.channels import INBOX, LOG, OUTBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.local import LocalListener, LocalWaker
 from statesvc.database.wakeups.waker import LONG_INTERVAL_SECONDS, Waker
+from statesvc.database.wakeups.wakeup import INBOX, LOG, OUTBOX
 
 ABSENT = "host=127.0.0.1 port=1 dbname=none"
 

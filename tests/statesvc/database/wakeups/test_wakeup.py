@@ -15,10 +15,9 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.database.embedded import EmbeddedServer
-from statesvc.database.wakeups.channels import INBOX, OUTBOX
-from statesvc.database.wakeups.direct import reconnect_delays
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
+from statesvc.database.wakeups.wakeup import INBOX, OUTBOX, reconnect_delays
 
 pytestmark = pytest.mark.slow
 

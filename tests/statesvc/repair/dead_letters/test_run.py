@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.database.wakeups.channels import READY_NOW
+from statesvc.database.wakeups.wakeup import READY_NOW
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.put_back import discard
 from statesvc.repair.dead_letters.replay_plan import plan_replay
