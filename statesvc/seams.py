@@ -98,6 +98,12 @@ def is_on(name: str) -> bool:
     return name in active_addons()
 
 
+def addon_of_module(module: str) -> str | None:
+    """Return the add-on that a module belongs to; None: the core."""
+    _, is_of_addon, rest = module.partition("statesvc.addons.")
+    return rest.partition(".")[0] if is_of_addon else None
+
+
 def left_out() -> Mapping[str, AddOn]:
     active = active_addons()
     return {name: addon for name, addon in every_addon().items() if name not in active}

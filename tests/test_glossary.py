@@ -49,6 +49,7 @@ HOMES: Final = {
         "events",
         "statesvc/reading",
         "statesvc/repair",
+        "statesvc/addons/mappings",
         "statesvc/api/rollout_models.py",
         "statesvc/api/rollout_operations.py",
         "statesvc/worker",

@@ -12,6 +12,7 @@ ADDONS: Final = (
     "console",
     "evidence",
     "expectations",
+    "mappings",
     "shovel",
     "spark",
     "verify",

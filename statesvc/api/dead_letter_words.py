@@ -6,10 +6,10 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from events.errors import Cause
-from statesvc.api.code_words import code_path
 from statesvc.background.duration import duration
 from statesvc.http.views import Denied, counted
 from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstacle, Way
+from statesvc.seams import is_on
 
 _CAUSE_WORDS: Final[Mapping[str, str]] = {
     Cause.UNREADABLE: "body cannot be read",
@@ -81,8 +81,15 @@ def subject(dead_letter: Mapping[str, Any]) -> str:
 
 
 def code_page(dead_letter: Mapping[str, Any]) -> str:
-    """Return the page of the events with an unknown code."""
-    return code_path(dead_letter) if dead_letter["kind"] == "code" else ""
+    """Return the page of the events with an unknown code; empty if there is none."""
+    # the add-on mappings serves it: without it the link would lead nowhere
+    has_page = dead_letter["kind"] == "code" and is_on("mappings")
+    return code_path(dead_letter) if has_page else ""
+
+
+def code_path(row: Mapping[str, Any]) -> str:
+    given = {name: value for name in ("raw_type", "raw_code") if (value := row.get(name))}
+    return f"/console/carriers/{row['carrier_id']}/code?{urlencode(given)}"
 
 
 def replay_words(dead_letter: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ from aiohttp import web
 
 from statesvc.api import action_operations as actions
 from statesvc.api import awaited_operations as awaited
-from statesvc.api import code_mapping_operations as code_mappings
 from statesvc.api import dead_letter_operations as dead_letters
 from statesvc.api import dead_letter_settling_operations as dead_letter_settling
 from statesvc.api import erasure_operations as erasure
@@ -17,13 +16,11 @@ from statesvc.api import lookup_operations as lookups
 from statesvc.api import message_operations as messages
 from statesvc.api import queue_operations as queue
 from statesvc.api import reference_operations as references
-from statesvc.api import renormalize_operations as renormalize
 from statesvc.api import report_operations as reports
 from statesvc.api import rollout_operations as rollouts
 from statesvc.api import shipment_list_operations as shipment_list
 from statesvc.api import shipment_operations as shipments
 from statesvc.api import status_operations as status
-from statesvc.api import unmapped_code_operations as unmapped_codes
 from statesvc.api.operation_context import Context
 from statesvc.http.operation import Handler, Operation, Route, routes_of
 from statesvc.http.problem import Code, Problem
@@ -43,9 +40,6 @@ def routes(context: Context) -> Sequence[Route]:
         *routes_of(log.OPERATIONS, context),
         *routes_of(dead_letters.OPERATIONS, context),
         *routes_of(dead_letter_settling.OPERATIONS, context),
-        *routes_of(unmapped_codes.OPERATIONS, context),
-        *routes_of(code_mappings.OPERATIONS, context),
-        *routes_of(renormalize.OPERATIONS, context),
         *routes_of(reports.OPERATIONS, context),
         *routes_of(rollouts.OPERATIONS, context),
         *routes_of(legal_holds.OPERATIONS, context),
@@ -59,13 +53,14 @@ def routes(context: Context) -> Sequence[Route]:
 
 def refusing_routes() -> list[Route]:
     """Return routes that answer in place of the add-ons that are off and of removed calls."""
+    # the first path that matches answers: a removed call before the wildcard of an add-on
     refused = {
+        path: (Code.NOT_FOUND, f"the call was removed: {instead}")
+        for path, instead in REMOVED_CALLS.items()
+    } | {
         path: (Code.ADDON_MISSING, sentence(name, "this call"))
         for name, addon in left_out().items()
         for path in addon.paths
-    } | {
-        path: (Code.NOT_FOUND, f"the call was removed: {instead}")
-        for path, instead in REMOVED_CALLS.items()
     }
     unchecked: Operation[None] = Operation(operation_id="refused", scope=None, checked=False)
     return [

@@ -83,11 +83,6 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             "try another normalizer; hold and release a carrier",
             calls_api=True,
         ),
-        "renormalize": ListedCommand(
-            "statesvc.cli.renormalize_command",
-            "read history again, append corrections",
-            calls_api=True,
-        ),
         "rebuild": ListedCommand(
             "statesvc.cli.rebuild_command",
             "rebuild a projection from the log, alongside live traffic",

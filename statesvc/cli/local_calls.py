@@ -18,6 +18,7 @@ from events.crypto.keyring import Keyring
 from statesvc.api.operation_context import Context
 from statesvc.api.personal_reads import PersonalReads
 from statesvc.cli.api_calls import CallRefusedError, File, Json
+from statesvc.cli.command_error import CommandError
 from statesvc.cli.explanation import said_by_database
 from statesvc.cli.operation_table import ListedOperation, operation_named
 from statesvc.cli.session import FINDING, actor, service_connection
@@ -33,6 +34,7 @@ from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, routes_of
 from statesvc.http.problem import Code, Problem
 from statesvc.roles.master_key import open_master_keys
+from statesvc.seams import addon_of_module, is_on, sentence
 from statesvc.settings.service_settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -112,6 +114,10 @@ class LocalCalls:
             )
 
     def _inner(self, listed: ListedOperation) -> InnerCalls:
+        # a group of the core's has subcommands of add-ons: `carriers map` is listed either way
+        addon = addon_of_module(listed.module)
+        if addon is not None and not is_on(addon):
+            raise CommandError(sentence(addon, "this command"), exit_code=2)
         operation: Operation[Any] = getattr(import_module(listed.module), listed.operation_id)
         return InnerCalls(routes_of([operation], self._context))
 

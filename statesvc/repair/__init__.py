@@ -1,1 +1,1 @@
-"""Repairs: dead letters, renormalizing, codes that operators teach."""
+"""Repairs: dead letters, and what history reads as now (renormalize)."""

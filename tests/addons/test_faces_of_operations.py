@@ -328,7 +328,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
         " workers did meanwhile"
     ),
     "renormalize_code_mapping": (
-        "tests/statesvc/cli/test_code_mapping_commands.py: its entry counts what was read"
+        "tests/addons/mappings/test_code_mapping_commands.py: its entry counts what was read"
     ),
     "replay_subscription": (
         "tests/statesvc/api/test_subscription_replay.py: its entry counts what was sent"
@@ -358,7 +358,7 @@ OTHER_WORDS: Final[Mapping[str, str]] = {
 NOT_BY_ALL: Final[Mapping[str, str]] = {
     "renormalize_carrier": (
         "no form: a whole history takes hours; HTTP and command"
-        " (tests/statesvc/cli/test_renormalize_command.py)"
+        " (tests/addons/mappings/test_renormalize_command.py)"
     ),
     "put_subscription": "HTTP only: a program that keeps the id and the secret it chose",
     "put_subscription_secret": "HTTP only, as put_subscription",

@@ -9,19 +9,20 @@ from events.carriers.carrier import Carrier
 from statesvc.addons.console.carrier_board import CarrierLine, read_board
 from statesvc.addons.console.charts import Bar, bars
 from statesvc.addons.console.screen import PageRequest, Redirect, Screen
-from statesvc.api.code_mapping_operations import list_code_mappings
 from statesvc.api.queue_operations import get_quota
 from statesvc.api.rollout_operations import get_rollout, list_rollout_diffs
-from statesvc.api.unmapped_code_operations import list_unmapped_codes
 from statesvc.database.pool import Connections
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 from statesvc.http.views import draw
 from statesvc.reading.rollout_store import ALL
+from statesvc.seams import is_on
 
 LIST: Final = "/console/carriers"
 ONE: Final = LIST + "/{carrier_id}"
 _DIFFERENCES: Final = 20
+_UNMAPPED: Final = "GET /v1/unmapped-codes"
+_MAPPINGS: Final = "GET /v1/carriers/{carrier_id}/mappings"
 _PUSHED: Final = "Webhooks of the last day, hour by hour: new, repeated, refused"
 
 
@@ -56,10 +57,6 @@ class CarrierScreens:
                 "GET /v1/rollouts/{carrier_id}/diffs", carrier_id=carrier_id, limit=_DIFFERENCES
             )
             blocks += draw(list_rollout_diffs.view, diffs)
-        codes = await visit.call_api("GET /v1/unmapped-codes", carrier_id=carrier_id)
-        mappings = await visit.call_api(
-            "GET /v1/carriers/{carrier_id}/mappings", carrier_id=carrier_id, limit=50
-        )
         return {
             "title": carrier.name,
             "carrier": carrier,
@@ -67,8 +64,8 @@ class CarrierScreens:
             "chart": _chart(line, label_every=4),
             "rollout": rollout,
             "blocks": blocks,
-            "codes": draw(list_unmapped_codes.view, codes),
-            "mappings": draw(list_code_mappings.view, mappings) if mappings["items"] else [],
+            "has_codes": is_on("mappings"),
+            **(await _codes(visit, carrier_id) if is_on("mappings") else {}),
         }
 
     async def _line(self, carrier_id: str) -> CarrierLine:
@@ -80,6 +77,14 @@ class CarrierScreens:
         if carrier is None:
             raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; the list of carriers has them")
         return carrier
+
+
+async def _codes(visit: PageRequest, carrier_id: str) -> Mapping[str, Any]:
+    found = {}
+    for name, call in (("codes", _UNMAPPED), ("mappings", _MAPPINGS)):
+        page = await visit.call_api(call, carrier_id=carrier_id)
+        found[name] = draw(visit.calls.view(call), page) if page["items"] or name == "codes" else []
+    return found
 
 
 def _chart(line: CarrierLine, *, width: int | None = None, label_every: int = 0) -> Any:  # noqa: ANN401 - markup

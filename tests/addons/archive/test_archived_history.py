@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from statesvc.bodies.find_bodies import ArchiveUnavailableError
+from tests.addons.mappings.test_history_reread import again, candidate_reads, status
 from tests.statesvc.reading.planted import CARRIER, MISREAD
-from tests.statesvc.repair.renormalize.test_renormalize import again, candidate_reads, status
 from tests.world.body_archivist import Archivist
 from tests.world.shop import CARRIER_ID
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from events.carriers import CARRIERS
-from tests.statesvc.cli.test_code_mapping_commands import royalmail
+from tests.addons.mappings.test_code_mapping_commands import royalmail
 from tests.world.shell import Shell, use
 from tests.world.shop import Shop
 

@@ -14,9 +14,8 @@ from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.wakeups.wakeup import READY_NOW
 from statesvc.ingress.group_commit import put
 from statesvc.queue.claim import Burial, Claim, bury, claim
-from statesvc.reading.code_mapping import add_mapping
-from statesvc.reading.mapped_code import MappedCode
 from statesvc.repair.dead_letters.listing import DeadLetterDetails, DeadLetterGroups
+from tests.world.mappings import store_mapping
 
 
 async def bury_messages(
@@ -303,13 +302,7 @@ async def test_a_code_is_read_again_once_it_is_mapped(api: Any, scan: Any) -> No
         {"no_mapping": 1},
         None,
     )
-    await add_mapping(
-        api.connection,
-        MappedCode("ups", "Q", "77"),
-        Meaning(Kind.SCAN, Status.LOST),
-        why="",
-        actor="tester",
-    )
+    await store_mapping(api.connection, ("ups", "Q", "77"), Meaning(Kind.SCAN, Status.LOST))
     # messages that were never stored cannot be read, so the dead letter stays open
     left = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay")
     assert (left.status, left.body["obstacle"]) == (409, "still_unknown")
@@ -333,13 +326,7 @@ async def test_many_events_of_a_code_are_read_in_several_calls(api: Any, scan: A
         await api.carriers.say(scan(str(number), None, kind=Kind.UNMAPPED, type="Q", code="77"))
     await settle_messages(api)
     (dead_letter_id,) = await open_dead_letters(api)
-    await add_mapping(
-        api.connection,
-        MappedCode("ups", "Q", "77"),
-        Meaning(Kind.SCAN, Status.LOST),
-        why="",
-        actor="tester",
-    )
+    await store_mapping(api.connection, ("ups", "Q", "77"), Meaning(Kind.SCAN, Status.LOST))
     cursor, corrected, calls = None, 0, 0
     while calls < 10:
         reply = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay", cursor=cursor)

@@ -10,8 +10,8 @@ from statesvc.reading.rollout_store import RolloutSettings, set_rollout
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch_context import BatchContext
+from tests.addons.mappings.test_history_reread import again
 from tests.statesvc.reading.planted import CARRIER, MISREAD
-from tests.statesvc.repair.renormalize.test_renormalize import again
 from tests.world.attack import places
 from tests.world.log_archivist import Archivist, shipment
 from tests.world.shop import CARRIER_ID, Shop

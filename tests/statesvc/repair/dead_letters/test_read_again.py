@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
+from events.clear_part import stand_in
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Status
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
 from statesvc.queue.claim import settle
-from statesvc.reading.code_mapping import add_mapping
-from statesvc.reading.mapped_code import MappedCode, PrintedCode
 from statesvc.reading.read_message import Read, read_message
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.replay_plan import plan_replay
 from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayEnd
 from tests.statesvc.repair.dead_letters.conftest import Desk
 from tests.statesvc.repair.dead_letters.planted import MENDED
+from tests.world.mappings import store_mapping
 from tests.world.shop import CARRIER_ID, normalize, says, shipment
 
 ONWARD = Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY)
@@ -36,13 +36,7 @@ async def say_unknown(desk: Desk, count: int, *, code: str = "NEW") -> list[int]
 
 
 async def map_code(desk: Desk, code: str = "NEW", meaning: Meaning | None = ONWARD) -> None:
-    await add_mapping(
-        desk.shop.connection,
-        MappedCode(CARRIER_ID, "T", code),
-        meaning,
-        why="their manual",
-        actor="tester",
-    )
+    await store_mapping(desk.shop.connection, (CARRIER_ID, "T", code), meaning)
 
 
 async def statuses(desk: Desk) -> dict[str, int]:
@@ -253,10 +247,8 @@ async def test_the_dead_letter_of_texts_is_resolved_when_all_of_them_are_mapped(
     for name in ("Ann", "Bob"):
         progress = await desk.replay(desk.order(dead_letter_id))
         assert progress.replayed == 0
-        code = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code=f"left with {name}").clear(
-            desk.shop.keyring.carrier_digest(CARRIER_ID)
-        )
-        await add_mapping(desk.shop.connection, code, ONWARD, why="their manual", actor="tester")
+        digest = desk.shop.keyring.carrier_digest(CARRIER_ID)
+        await map_code(desk, stand_in(f"left with {name}", CARRIER_ID, digest))
     progress = await desk.replay(desk.order(dead_letter_id))
     assert progress.replayed == 1
     assert await desk.open_dead_letters() == []

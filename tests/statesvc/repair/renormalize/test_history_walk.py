@@ -8,11 +8,10 @@ import pytest
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Status
 from statesvc.database.pool import SingleConnection
-from statesvc.reading.code_mapping import add_mapping
-from statesvc.reading.mapped_code import MappedCode
 from statesvc.repair.renormalize.history_walk import HistoryWalk, Rereader, WalkPage
 from statesvc.repair.renormalize.late_code import FIRST, UnknownCode, messages_with
 from tests.statesvc.reading.planted import CARRIER
+from tests.world.mappings import store_mapping
 from tests.world.shop import CARRIER_ID, Shop
 
 CODE = UnknownCode(CARRIER_ID, "T", "NEW")
@@ -40,13 +39,7 @@ async def message_ids(shop: Shop) -> list[UUID]:
     """Three messages, in the order of their ids, with a code that is known by now."""
     for number in ("A1", "A2", "A3"):
         await shop.say({"number": number, "kind": "unmapped", "code": "NEW"})
-    await add_mapping(
-        shop.connection,
-        MappedCode(CARRIER_ID, "T", "NEW"),
-        Meaning(Kind.SCAN, Status.LOST),
-        why="",
-        actor="tester",
-    )
+    await store_mapping(shop.connection, (CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST))
     return [
         message_id
         for (message_id,) in await shop.rows("SELECT message_id FROM statesvc.message ORDER BY 1")

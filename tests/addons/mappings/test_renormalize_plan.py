@@ -38,7 +38,7 @@ async def test_a_page_reads_what_lies_next(database: Any) -> None:
         )
         query = (
             "EXPLAIN (ANALYZE, FORMAT json) "
-            + queries("statesvc.repair", "history_reread")["next_messages"]
+            + queries("statesvc.addons.mappings", "history_reread")["next_messages"]
         )
         asked = {
             "carrier_id": "rare",

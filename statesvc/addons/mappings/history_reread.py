@@ -19,7 +19,7 @@ from statesvc.repair.renormalize.correction_plan import RenormalizeReport
 from statesvc.repair.renormalize.history_walk import Connection, HistoryWalk, WalkPage
 from statesvc.repair.renormalize.late_code import FIRST, clock
 
-_SQL = queries("statesvc.repair", "history_reread")
+_SQL = queries("statesvc.addons.mappings", "history_reread")
 
 _SCANNED_AT_ONCE: Final = 2_000
 CODES_MAX: Final = 500

@@ -2,8 +2,11 @@
 
 from typing import Final
 
-from statesvc.api import code_words as words
-from statesvc.api.code_mapping_models import SampleParameters, UnmappedParameters
+from statesvc.addons.mappings import code_words as words
+from statesvc.addons.mappings.code_mapping_models import SampleParameters, UnmappedParameters
+from statesvc.addons.mappings.samples import CodeSample, code_samples
+from statesvc.addons.mappings.unmapped_codes import UnmappedCode, unmapped_codes
+from statesvc.api.dead_letter_words import code_path
 from statesvc.api.operation_context import Context
 from statesvc.api.personal_reads import reads_personal
 from statesvc.http.call import Call
@@ -12,8 +15,6 @@ from statesvc.http.operation import operation
 from statesvc.http.paging import Page
 from statesvc.http.problem import Code
 from statesvc.http.views import Column, Sentences, Table
-from statesvc.repair.teaching.samples import CodeSample, code_samples
-from statesvc.repair.teaching.unmapped_codes import UnmappedCode, unmapped_codes
 
 _TAG: Final = "codes"
 
@@ -26,7 +27,7 @@ _CARRIER: Final = _CARRIERS + "/{carrier_id}"
 
 _UNMAPPED: Final = Table(
     "carrier_id",
-    Column(words.listed_code, "Code", link=words.code_path),
+    Column(words.listed_code, "Code", link=code_path),
     Column(words.read_by, "Read"),
     "events",
     "shipments",

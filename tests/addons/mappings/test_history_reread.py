@@ -13,17 +13,23 @@ from psycopg import AsyncConnection
 from events.carriers.carrier import Carrier
 from events.parsing.meanings import UNMAPPED, Meaning
 from events.vocabulary import Kind, Status
+from statesvc.addons.mappings.history_reread import (
+    CODES_MAX,
+    HistoryPosition,
+    HistoryRequest,
+    HistoryReread,
+)
+from statesvc.addons.mappings.mapped_code import MappedCode, PrintedCode
+from statesvc.addons.mappings.mapping_store import add_mapping
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
 from statesvc.database.pool import SingleConnection
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.http.paging import encode_position, position_of
 from statesvc.queue.claim import settle
-from statesvc.reading.code_mapping import Mappings, add_mapping
-from statesvc.reading.mapped_code import MappedCode, PrintedCode
+from statesvc.reading.code_mapping import Mappings
 from statesvc.reading.read_message import Read, read_message
 from statesvc.reading.rollout_store import RolloutSettings, set_rollout
-from statesvc.repair.history_reread import CODES_MAX, HistoryPosition, HistoryRequest, HistoryReread
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
 from statesvc.repair.renormalize.effective_readings import effective_readings
 from statesvc.repair.renormalize.history_walk import HistoryWalk, Rereader

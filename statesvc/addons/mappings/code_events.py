@@ -10,13 +10,13 @@ from pydantic import Field
 from events.clear_part import Digest
 from events.event import Raw
 from events.identity.ids import carrier_code
+from statesvc.addons.mappings.mapped_code import MappedCode, PrintedCode
+from statesvc.addons.mappings.samples import COUNT_MAX, SampleRow
 from statesvc.database.queries import queries
 from statesvc.http.paging import RowNumber
-from statesvc.reading.mapped_code import MappedCode, PrintedCode
 from statesvc.repair.renormalize.late_code import UnknownCode
-from statesvc.repair.teaching.samples import COUNT_MAX, SampleRow
 
-_SQL = queries("statesvc.repair.teaching", "code_events")
+_SQL = queries("statesvc.addons.mappings", "code_events")
 
 PAGE: Final = 20_000
 """Events of the log that a pass reads in a statement."""

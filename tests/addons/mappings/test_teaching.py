@@ -9,13 +9,13 @@ from psycopg import AsyncConnection
 
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Status
+from statesvc.addons.mappings.mapped_code import PrintedCode
+from statesvc.addons.mappings.mapping_store import MappingChangedError, current_mappings, teach
+from statesvc.addons.mappings.preview import MappingPreview, preview_mapping
+from statesvc.addons.mappings.reread_code import CodeReread, RereadRequest
 from statesvc.database.pool import SingleConnection
-from statesvc.reading.code_mapping import MappingChangedError, current_mappings, teach
-from statesvc.reading.mapped_code import PrintedCode
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.renormalize.history_walk import HistoryWalk, Rereader
-from statesvc.repair.teaching.preview import MappingPreview, preview_mapping
-from statesvc.repair.teaching.reread_code import CodeReread, RereadRequest
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import ACME, CARRIER_ID, Shop, says
 

@@ -16,7 +16,7 @@ from statesvc.database.queries import queries
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.personal import Opener
 
-_SQL = queries("statesvc.repair.teaching", "samples")
+_SQL = queries("statesvc.addons.mappings", "samples")
 COUNT_MAX: Final = 10_000
 SAMPLES_MAX: Final = 50
 _PII: Final = "Only with `include=personal`; null where there is none, or where it was erased."

@@ -13,8 +13,9 @@ from events.event import Raw
 from events.identity.ids import text_digest
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
-from statesvc.reading.code_mapping import Mappings, NotMappedError, current_mappings, teach
-from statesvc.reading.mapped_code import MappedCode, PrintedCode
+from statesvc.addons.mappings.mapped_code import MappedCode, PrintedCode
+from statesvc.addons.mappings.mapping_store import NotMappedError, current_mappings, teach
+from statesvc.reading.code_mapping import Mappings
 from tests.world.shop import CARRIER_ID, Shop
 
 MEANINGS = [

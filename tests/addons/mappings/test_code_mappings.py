@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from events.carriers import CARRIERS
+from statesvc.addons.mappings.preview import MappingPreview
 from statesvc.api.call_limits import CallLimits
-from statesvc.repair.teaching.preview import MappingPreview
 from tests.world.shop import Shop
 
 MAPPINGS = "/v1/carriers/royalmail/mappings"

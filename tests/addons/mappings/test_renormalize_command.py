@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.statesvc.cli.test_code_mapping_commands import royal, royalmail, statuses
+from tests.addons.mappings.test_code_mapping_commands import royal, royalmail, statuses
 from tests.world.api import Api
 from tests.world.shell import Shell
 from tests.world.shop import Shop

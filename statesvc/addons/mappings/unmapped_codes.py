@@ -9,11 +9,11 @@ from pydantic import AwareDatetime, BaseModel, Field
 from events.clear_part import listed_code
 from events.crypto.keyring import Keyring
 from events.identity.ids import listed_prefix
-from statesvc.reading.code_mapping import COUNT_MAX, codes_by_category, current_mappings
+from statesvc.addons.mappings.mapping_store import COUNT_MAX, codes_by_category, current_mappings
+from statesvc.addons.mappings.preview import CodeMeaning
+from statesvc.addons.mappings.samples import ProposedMapping, code_samples
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter
 from statesvc.repair.dead_letters.listing import NEWEST, list_dead_letters, occurrences_of
-from statesvc.repair.teaching.preview import CodeMeaning
-from statesvc.repair.teaching.samples import ProposedMapping, code_samples
 
 PAGE = 200
 PROPOSED_MAX = 50

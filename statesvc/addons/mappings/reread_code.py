@@ -11,7 +11,15 @@ from typing import Final
 from uuid import UUID
 
 from events.clear_part import listed_code
-from statesvc.reading.mapped_code import MappedCode
+from statesvc.addons.mappings.code_events import (
+    BEGINNING,
+    PAGE,
+    Connection,
+    LogPosition,
+    next_of_log,
+    open_code_dead_letter,
+)
+from statesvc.addons.mappings.mapped_code import MappedCode
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.replay_plan import RepairRequest
 from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayRun, RunPosition
@@ -23,14 +31,6 @@ from statesvc.repair.renormalize.late_code import (
     clock,
     transaction_id,
     wait_for_older_transactions,
-)
-from statesvc.repair.teaching.code_events import (
-    BEGINNING,
-    PAGE,
-    Connection,
-    LogPosition,
-    next_of_log,
-    open_code_dead_letter,
 )
 
 _LATE_BATCHES: Final = 1_000

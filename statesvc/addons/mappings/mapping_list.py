@@ -10,8 +10,8 @@ from events.code_tables import TableRow, row_of, shipped_meaning
 from events.event import Raw
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind
-from statesvc.reading.code_mapping import CodeMapping
-from statesvc.repair.teaching.preview import CodeMeaning
+from statesvc.addons.mappings.mapping_store import CodeMapping
+from statesvc.addons.mappings.preview import CodeMeaning
 
 
 class ListedMapping(BaseModel):

@@ -5,15 +5,25 @@ from typing import Annotated, Final
 
 from pydantic import AwareDatetime, BaseModel, Field
 
-from statesvc.api import code_words as words
-from statesvc.api.code_mapping_models import (
+from statesvc.addons.mappings import code_mapping_operations as code_mappings
+from statesvc.addons.mappings import code_words as words
+from statesvc.addons.mappings import unmapped_code_operations as unmapped_codes
+from statesvc.addons.mappings.code_mapping_models import (
     WHY_LENGTH_MAX,
     CarrierMappingParameters,
     Renormalized,
     RenormalizeParameters,
     RenormalizeRequest,
 )
-from statesvc.api.code_mapping_operations import stored_mapping
+from statesvc.addons.mappings.code_mapping_operations import stored_mapping
+from statesvc.addons.mappings.history_reread import (
+    HistoryPosition,
+    HistoryRequest,
+    HistoryReread,
+    ReadingChange,
+    StatusChange,
+)
+from statesvc.addons.mappings.reread_code import CodeReread, RereadPosition, RereadRequest
 from statesvc.api.operation_context import Context
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
@@ -23,16 +33,8 @@ from statesvc.http.operation import operation
 from statesvc.http.paging import encode_position, position_of
 from statesvc.http.problem import Code, Problem, Violation
 from statesvc.http.views import Sentences
-from statesvc.repair.history_reread import (
-    HistoryPosition,
-    HistoryRequest,
-    HistoryReread,
-    ReadingChange,
-    StatusChange,
-)
 from statesvc.repair.renormalize.correction_plan import COUNTERS, CodeKey
 from statesvc.repair.renormalize.history_walk import HistoryWalk
-from statesvc.repair.teaching.reread_code import CodeReread, RereadPosition, RereadRequest
 
 SECONDS_MAX: Final = 15.0
 
@@ -301,4 +303,9 @@ async def renormalize_code_mapping(
     )
 
 
-OPERATIONS: Final = (renormalize_carrier, renormalize_code_mapping)
+OPERATIONS: Final = (
+    *unmapped_codes.OPERATIONS,
+    *code_mappings.OPERATIONS,
+    renormalize_carrier,
+    renormalize_code_mapping,
+)

@@ -10,8 +10,9 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from events.carriers.carrier import Carrier
-from statesvc.api import code_words as words
-from statesvc.api.code_mapping_models import (
+from statesvc.addons.mappings import code_words as words
+from statesvc.addons.mappings.code_events import as_events_have_it, has_events
+from statesvc.addons.mappings.code_mapping_models import (
     CarrierMappingParameters,
     MappedCodesParameters,
     MappingParameters,
@@ -19,15 +20,9 @@ from statesvc.api.code_mapping_models import (
     PreviewRequest,
     TeachRequest,
 )
-from statesvc.api.operation_context import Context
-from statesvc.api.personal_reads import reads_personal
-from statesvc.http.call import Call
-from statesvc.http.faces import Command, ConsolePage, Form
-from statesvc.http.operation import operation
-from statesvc.http.paging import Page, before_number, encode_cursor
-from statesvc.http.problem import CREATED, Code, Problem, Violation
-from statesvc.http.views import Column, Sentences, Table
-from statesvc.reading.code_mapping import (
+from statesvc.addons.mappings.mapped_code import PrintedCode
+from statesvc.addons.mappings.mapping_list import ListedMapping, listed
+from statesvc.addons.mappings.mapping_store import (
     CodeMapping,
     MappingChangedError,
     NotMappedError,
@@ -37,10 +32,15 @@ from statesvc.reading.code_mapping import (
     mapping_history,
     teach,
 )
-from statesvc.reading.mapped_code import PrintedCode
-from statesvc.repair.teaching.code_events import as_events_have_it, has_events
-from statesvc.repair.teaching.mapping_list import ListedMapping, listed
-from statesvc.repair.teaching.preview import MappingPreview, preview_mapping
+from statesvc.addons.mappings.preview import MappingPreview, preview_mapping
+from statesvc.api.operation_context import Context
+from statesvc.api.personal_reads import reads_personal
+from statesvc.http.call import Call
+from statesvc.http.faces import Command, ConsolePage, Form
+from statesvc.http.operation import operation
+from statesvc.http.paging import Page, before_number, encode_cursor
+from statesvc.http.problem import CREATED, Code, Problem, Violation
+from statesvc.http.views import Column, Sentences, Table
 
 _TAG: Final = "codes"
 _MAPPINGS: Final = "/v1/carriers/{carrier_id}/mappings"

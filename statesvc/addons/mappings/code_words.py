@@ -136,12 +136,6 @@ def teach_path(row: Answer) -> str:
     return f"/console/carriers/{row['carrier_id']}/teach?{_query(given)}"
 
 
-def code_path(row: Answer) -> str:
-    """Return the page of the events with a code."""
-    given = {name: row.get(name) for name in ("raw_type", "raw_code")}
-    return f"/console/carriers/{row['carrier_id']}/code?{_query(given)}"
-
-
 def teach_words(row: Answer) -> str:
     return f"Map as {row['proposed']['status']}" if row["proposed"] else "Map this"
 

@@ -10,8 +10,10 @@ from psycopg import AsyncConnection
 
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
-from statesvc.reading.code_mapping import Mappings, add_mapping, codes_by_category, current_mappings
-from statesvc.reading.mapped_code import MappedCode
+from statesvc.addons.mappings.mapped_code import MappedCode
+from statesvc.addons.mappings.mapping_store import add_mapping, codes_by_category, current_mappings
+from statesvc.reading.code_mapping import Mappings
+from tests.world.shell import Shell, use
 from tests.world.shop import CARRIER_ID, Shop
 
 CODE = MappedCode(CARRIER_ID, "T", "CAT")
@@ -78,3 +80,20 @@ async def test_rows_added_at_once_become_visible_in_the_order_of_their_revisions
         await asyncio.sleep(0)
     await seen.refresh(shop.connection)
     assert (len(seen.table), seen.revision) == (10, 10)
+
+
+async def test_codes_are_read_as_mapped_while_the_add_on_is_off(
+    shop: Shop, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_mapping(shop.connection, CODE, HELD, why="", actor="tester")
+    use(shop.database, monkeypatch)
+    monkeypatch.setenv("STATESVC_ADDONS", "")
+    await shop.say({"number": "A1", "status": "in_transit", "code": "CAT"})
+    (event,) = await shop.events("A1")
+    assert (event["status"], event["reason"]) == ("exception", "held")
+    assert "needs the add-on mappings, which STATESVC_ADDONS leaves out" in await shell(
+        "carriers", "mappings", exit_code=2
+    )
+    assert "needs the add-on mappings" in await shell(
+        "renormalize", "--carrier", "ups", exit_code=2
+    )

@@ -7,11 +7,11 @@ from pydantic import BaseModel, Field
 from events.crypto.keyring import Keyring
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
+from statesvc.addons.mappings.code_events import Connection, events_with_code
+from statesvc.addons.mappings.mapped_code import MappedCode
+from statesvc.addons.mappings.mapping_store import mapping_history
+from statesvc.addons.mappings.samples import CodeSample
 from statesvc.http.closed_model import ClosedModel
-from statesvc.reading.code_mapping import mapping_history
-from statesvc.reading.mapped_code import MappedCode
-from statesvc.repair.teaching.code_events import Connection, events_with_code
-from statesvc.repair.teaching.samples import CodeSample
 
 _SAMPLES: Final = 10
 _Zero = Annotated[int, Field(deprecated=True, description="Always 0 since 0.2.")]

@@ -8,14 +8,14 @@ from pydantic.config import JsonDict
 from events.clear_part import TEXT
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
+from statesvc.addons.mappings.mapped_code import PrintedCode
+from statesvc.addons.mappings.samples import SAMPLES_MAX
 from statesvc.api.parameters import Name
 from statesvc.api.personal_reads import Include
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Asked
 from statesvc.http.paging import PageParameters
-from statesvc.reading.mapped_code import PrintedCode
 from statesvc.repair.dead_letters.dead_letter import Obstacle
-from statesvc.repair.teaching.samples import SAMPLES_MAX
 
 REVISION_MAX = 2**63 - 1
 WHY_LENGTH_MAX = 1000

@@ -1,1 +1,0 @@
-"""Teaching of codes by operators: preview, mappings, and reading the history again."""
