@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from statesvc.addons.console.operation_forms import plain_annotation
 from statesvc.http.call import WHY_HEADER
-from statesvc.http.faces import Asked
+from statesvc.http.faces import Asked, Command
 from statesvc.http.operation import Operation, Route
 from statesvc.http.removed_fields import REMOVED
 from statesvc.http.views import listed_views
@@ -25,6 +25,7 @@ from tests.openapi_document import calls
 
 FILE: Final = Path(__file__).parents[1] / "statesvc" / "cli" / "operation_table.json"
 _SHAPES: Final = {"date-time": "time", "uuid": "uuid"}
+_COMMAND: Final = asdict(Command(name=""))
 _PLAIN: Final = frozenset({"string", "integer", "number", "boolean"})
 
 
@@ -60,13 +61,19 @@ def _described(route: Route) -> dict[str, Any]:
         "parts": None if operation.parts is None else _without_defaults(asdict(operation.parts)),
         "view": listed_views(operation.view),
         "commands": [
-            _without_defaults(
-                {
-                    **asdict(replace(command, view=(), also=())),
-                    "also": [_without_defaults(asdict(also)) for also in command.also],
-                    "view": listed_views(command.view),
-                }
-            )
+            {
+                **{
+                    name: value
+                    for name, value in asdict(replace(command, view=(), also=())).items()
+                    if value != _COMMAND[name]
+                },
+                **_without_defaults(
+                    {
+                        "also": [_without_defaults(asdict(also)) for also in command.also],
+                        "view": listed_views(command.view),
+                    }
+                ),
+            }
             for command in operation.commands
         ],
     }
@@ -93,6 +100,8 @@ def _fields(model: type[BaseModel], before: str = "") -> Iterator[tuple[str, dic
                 "metavar": asked.metavar,
                 "null": asked.null,
                 "const": asked.const,
+                "listed_by": asked.listed_by,
+                "newest": asked.newest or None,
                 "removed": REMOVED.get(name, "") if field.deprecated else "",
             },
         )

@@ -10,6 +10,7 @@ ADDONS: Final = (
     "archive",
     "brokers",
     "console",
+    "development",
     "evidence",
     "expectations",
     "mappings",

@@ -48,7 +48,7 @@ class KeyParameters(ClosedModel):
             pattern=r"^[^\x00]+$",
             description="Its id, which stands in the key itself.",
         ),
-        Asked(help="its id, or as many characters of it as are unique"),
+        Asked(help="its id, or as many characters of it as are unique", listed_by="list_api_keys"),
     ]
 
 

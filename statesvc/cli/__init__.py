@@ -7,19 +7,20 @@ failed, 2 wrong use.
 import argparse
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from events.errors import CarrierPackageError
 from statesvc.background.niceness import lower_priority, run_in_idle_time
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.command_parser import VALUED, CommandParser, TopParser
-from statesvc.cli.command_table import addon_of, commands
+from statesvc.cli.command_table import DEFAULT_ACTIONS, actions, commands, left_out_by
 from statesvc.cli.presentation import Presentation, present
 from statesvc.cli.removed_commands import refusal
-from statesvc.seams import UnknownAddOnError, sentence
+from statesvc.cli.service_profile import service_of
+from statesvc.seams import ListedCommand, UnknownAddOnError, sentence
 from statesvc.settings.renamed_variables import RENAMES
 
 
@@ -55,9 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse_and_run(given: Sequence[str], words: Sequence[str]) -> int:
     if removed := refusal(words, given):
         raise CommandError(removed, exit_code=2)
-    called = words[0] if words else None
-    _refuse_left_out(called)
-    parser, modules = build_parser({called} if called is not None else ())
+    given, words = _with_default_action(given, words)
+    called, action = (*words, None, None)[:2]
+    _refuse_left_out(called, action)
+    parser, modules = build_parser({called or "", f"{called} {action}"})
     if not given:
         parser.print_help()
         return 0
@@ -71,13 +73,23 @@ def _parse_and_run(given: Sequence[str], words: Sequence[str]) -> int:
         parser.refuse(options, unknown)
     if called not in modules:
         parser.error("name a command")
-    return _run(modules[called], options)
+    return _run(modules, options)
 
 
-def _refuse_left_out(command: str | None) -> None:
-    addon = None if command is None or command in commands() else addon_of(command)
-    if addon is not None:
-        raise CommandError(sentence(addon, f"the command {command}"), exit_code=2)
+def _with_default_action(
+    given: Sequence[str], words: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the command line with the action that a command does by its name alone."""
+    if len(words) != 1 or words[0] not in DEFAULT_ACTIONS or {"-h", "--help"} & {*given}:
+        return given, words
+    action, behind = DEFAULT_ACTIONS[words[0]], given.index(words[0]) + 1
+    return [*given[:behind], action, *given[behind:]], [*words, action]
+
+
+def _refuse_left_out(command: str | None, action: str | None) -> None:
+    for name in (command, f"{command} {action}"):
+        if name is not None and (addon := left_out_by(name)) is not None:
+            raise CommandError(sentence(addon, f"the command {name}"), exit_code=2)
 
 
 def _open_standard_streams() -> None:
@@ -94,18 +106,29 @@ def _open_standard_streams() -> None:
 
 
 def build_parser(names: Collection[str]) -> tuple[TopParser, dict[str, CommandModule]]:
-    """Return the parser of the command line with these commands, and the loaded modules."""
+    """Return the parser of the command line, and the loaded modules.
+
+    `names`: the commands, and the commands with an action, whose arguments it takes.
+    """
     parser = TopParser()
     subparsers = parser.add_subparsers(
         dest="command", metavar="COMMAND", parser_class=CommandParser
     )
     modules: dict[str, CommandModule] = {}
-    for name, command in commands().items():
-        subparser = subparsers.add_parser(name, help=command.summary)
+
+    def add(to: Any, name: str, row: ListedCommand) -> CommandParser:  # noqa: ANN401 - argparse has no public name for it
+        added: CommandParser = to.add_parser(name.rsplit(maxsplit=1)[-1], help=row.summary)
         if name in names:
-            modules[name] = cast("CommandModule", import_module(command.module))
-            subparser.take_options_anywhere()
-            modules[name].configure(subparser)
+            modules[name] = cast("CommandModule", import_module(row.module))
+            added.take_options_anywhere()
+            modules[name].configure(added)
+        return added
+
+    added = {name: add(subparsers, name, row) for name, row in commands().items()}
+    for name, row in actions().items():
+        command = name.split()[0]
+        if command in modules:
+            add(added[command].actions, name, row)
     return parser, modules
 
 
@@ -130,23 +153,31 @@ def _read_env_file(given: str | None) -> None:
         sys.stderr.write(f"statesvc: {warning}\n")
 
 
-def _run(module: CommandModule, options: argparse.Namespace) -> int:
+def _run(modules: Mapping[str, CommandModule], options: argparse.Namespace) -> int:
     _read_env_file(options.env_file)
+    command, action = options.command, getattr(options, "action", None)
     # that file may have said which add-ons there are
-    _refuse_left_out(options.command)
-    if not commands()[options.command].calls_api and (
-        options.service_url or options.key_file or options.profile
+    _refuse_left_out(command, action)
+    is_action = f"{command} {action}" in modules
+    name = f"{command} {action}" if is_action else command
+    row = actions()[name] if is_action else commands()[name]
+    if not row.calls_api and (
+        options.service_url
+        or options.key_file
+        or options.profile
+        # the environment names a service for the other actions: it is refused like an option
+        or (is_action and service_of(options) is not None)
     ):
         raise CommandError(
-            f"{options.command} works on the service's own machine: it calls no service by --url or --profile",
+            f"{name} works on the service's own machine: it calls no service by --url or --profile",
             exit_code=2,
         )
     if options.output == "json":
         if not hasattr(options, "json"):
-            raise CommandError(f"{options.command} has no JSON to print", exit_code=2)
+            raise CommandError(f"{name} has no JSON to print", exit_code=2)
         options.json = True
     present(Presentation(wide=options.output == "wide", ages=options.ages))
-    return module.run(options)
+    return modules[name].run(options)
 
 
 def explained(run: Callable[[], int]) -> int:

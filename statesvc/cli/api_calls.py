@@ -1,7 +1,8 @@
-"""API calls of commands, local or remote: single calls, and work in parts."""
+"""API calls of commands, to a running service or in this process: single calls, and work in parts."""
 
+import json
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import ListedOperation, operation_named
@@ -10,20 +11,24 @@ from statesvc.http.call_progress import Progress
 
 Json = Any
 """Parameters and answer of a call: values as JSON has them."""
+JSON: Final = "application/json"
 _WRONG_USE: Final = frozenset({"invalid_request", "invalid_cursor", "unknown_carrier"})
 
 
 class File(NamedTuple):
-    """An answer that is not JSON. `headers`: those of the answer."""
+    """The body of an answer. `headers`: those of the answer."""
 
     content: bytes
     headers: Mapping[str, str]
 
 
-class Calls(Protocol):
-    @property
-    def named(self) -> Mapping[str, str]:
-        """`database` or `service`, and the name of it."""
+class Calls:
+    """Calls of a service, or in this process. Each raises CommandError where it is refused.
+
+    `named`: `database` or `service`, and the name of it.
+    """
+
+    named: Mapping[str, str]
 
     async def call(
         self,
@@ -36,8 +41,10 @@ class Calls(Protocol):
     ) -> Json:
         """Make a call and return the answer's JSON; None without a body.
 
-        `why`: of a call without a member for it in its body. Raises CommandError.
+        `why`: of a call without a member for it in its body.
         """
+        answer = await self.fetch(operation_id, body, accept=JSON, why=why, **given)
+        return json.loads(answer.content) if answer.content else None
 
     async def fetch(
         self,
@@ -46,12 +53,11 @@ class Calls(Protocol):
         /,
         *,
         accept: str,
+        why: str = "",
         **given: Json,
     ) -> File:
-        """Make a call and return the answer as a file of the media type `accept`.
-
-        Raises CommandError.
-        """
+        """Make a call and return the answer as a file of the media type `accept`."""
+        raise NotImplementedError
 
 
 class ServiceAwayError(CommandError):

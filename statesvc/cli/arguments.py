@@ -1,7 +1,6 @@
 """Arguments that several commands take."""
 
 import argparse
-from datetime import datetime
 
 from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
@@ -26,17 +25,6 @@ def carrier_named(carrier_id: str) -> Carrier:
     if carrier is None:
         raise CommandError(no_such_carrier(carrier_id, CARRIERS), exit_code=2)
     return carrier
-
-
-def rfc3339_time(text: str) -> datetime:
-    """Parse RFC 3339 with offset, as a type for argparse."""
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError("not a time in RFC 3339") from None
-    if found.tzinfo is None:
-        raise argparse.ArgumentTypeError("needs an offset, such as Z")
-    return found
 
 
 def positive(text: str) -> int:

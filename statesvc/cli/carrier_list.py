@@ -1,5 +1,6 @@
 """`statesvc carriers`: supported carriers with their authentication and quotas."""
 
+import argparse
 import asyncio
 from typing import Any, Final
 
@@ -17,49 +18,45 @@ from statesvc.ingress.scheme_words import described
 from statesvc.queue.carrier_quota import CarrierQuota, list_quotas
 from statesvc.settings.service_settings import Settings, load_settings
 
-_NO_BOUND: Final = "none"
+_HEADINGS: Final = (
+    *("CARRIER", "NAME", "VERSIONS", "AUTHENTICATION", "SECRET"),
+    *("WEIGHT", "IN FLIGHT MAX", "FORMATS", "OPEN"),
+)
+_WIDE: Final = ("WEIGHT", "IN FLIGHT MAX", "FORMATS", "OPEN")
 
 
-def write_carriers(*, as_json: bool) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def run(options: argparse.Namespace) -> int:
     """Print the table of carriers, as this release and these settings have them."""
     settings = load_settings()
     quotas = asyncio.run(_quotas(settings))
     carriers = [_described(carrier, settings, quotas) for _, carrier in sorted(CARRIERS.items())]
-    if as_json:
+    if options.json:
         write_json(carriers)
-    else:
-        write_table(
-            (
-                "CARRIER",
-                "NAME",
-                "VERSIONS",
-                "AUTHENTICATION",
-                "SECRET",
-                "WEIGHT",
-                "IN FLIGHT MAX",
-                "FORMATS",
-                "OPEN",
+        return 0
+    rows = [
+        (
+            carrier["carrier_id"],
+            carrier["name"],
+            " ".join(
+                f"{version}*" if version == carrier["stable"] else version
+                for version in carrier["versions"]
             ),
-            [
-                (
-                    carrier["carrier_id"],
-                    carrier["name"],
-                    " ".join(
-                        f"{version}*" if version == carrier["stable"] else version
-                        for version in carrier["versions"]
-                    ),
-                    ", ".join(carrier["authentication"]),
-                    carrier["secret"],
-                    carrier["weight"],
-                    carrier["in_flight_max"],
-                    ", ".join(carrier["formats"]),
-                    "; ".join(carrier["open"]) or None,
-                )
-                for carrier in carriers
-            ],
-            wide=("WEIGHT", "IN FLIGHT MAX", "FORMATS", "OPEN"),
+            ", ".join(carrier["authentication"]),
+            carrier["secret"],
+            carrier["weight"],
+            carrier["in_flight_max"],
+            ", ".join(carrier["formats"]),
+            "; ".join(carrier["open"]) or None,
         )
-        write_line("* reads the messages now")
+        for carrier in carriers
+    ]
+    write_table(_HEADINGS, rows, wide=_WIDE)
+    write_line("* reads the messages now")
+    return 0
 
 
 async def described_carrier(carrier_id: str) -> dict[str, Any]:

@@ -1,9 +1,13 @@
-"""Table of commands, in the groups of `statesvc --help`, each imported when it is called."""
+"""Table of commands, in the groups of `statesvc --help`, each imported when it is called.
+
+A row of two words is an action of a command, with a module of its own; other actions are declared
+with their operations.
+"""
 
 from collections.abc import Mapping
 from typing import Final
 
-from statesvc.seams import ListedCommand, active_addons, every_addon
+from statesvc.seams import ListedCommand, active_addons, left_out
 
 _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
     "Start": {
@@ -30,12 +34,20 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             calls_api=True,
         ),
         "carriers": ListedCommand(
-            "statesvc.cli.carriers",
+            "statesvc.cli.declared",
             "list and show carriers, teach their unknown codes",
             calls_api=True,
         ),
+        "carriers list": ListedCommand(
+            "statesvc.cli.carrier_list", "this release's carriers, as these settings have them"
+        ),
+        "carriers show": ListedCommand(
+            "statesvc.cli.carrier_show",
+            "one carrier: how it is authenticated, read and limited, what it pushed, what waits",
+            calls_api=True,
+        ),
         "subscriptions": ListedCommand(
-            "statesvc.cli.subscriptions", "who is notified, and with what success", calls_api=True
+            "statesvc.cli.declared", "who is notified, and with what success", calls_api=True
         ),
         "queue": ListedCommand(
             "statesvc.cli.declared",
@@ -52,14 +64,6 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
         ),
         "notices": ListedCommand(
             "statesvc.cli.declared", "what the service wants you to know", calls_api=True
-        ),
-        "listen": ListedCommand(
-            "statesvc.cli.listen_command",
-            "forward changes to a receiver on your machine, signed",
-            calls_api=True,
-        ),
-        "normalize": ListedCommand(
-            "statesvc.cli.normalize", "print the events of a payload, without a database"
         ),
     },
     "Repair": {
@@ -79,8 +83,13 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             "webhooks that were acknowledged while the database was away",
         ),
         "rollout": ListedCommand(
-            "statesvc.cli.rollout",
+            "statesvc.cli.declared",
             "try another normalizer; hold and release a carrier",
+            calls_api=True,
+        ),
+        "rollout drill": ListedCommand(
+            "statesvc.cli.rollout_drill",
+            "rehearse the way back from another fleet's share: to 0 and forth again",
             calls_api=True,
         ),
         "rebuild": ListedCommand(
@@ -114,9 +123,25 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
     },
     "Admin": {
         "keys": ListedCommand(
-            "statesvc.cli.keys",
+            "statesvc.cli.declared",
             "make, list and revoke API keys; rotate the master key",
             calls_api=True,
+        ),
+        "keys rotate-master": ListedCommand(
+            "statesvc.cli.installation_keys",
+            "seal everything again under the first key of STATESVC_MASTER_KEY",
+        ),
+        "keys inbox": ListedCommand(
+            "statesvc.cli.installation_keys",
+            "role, address and inbox key for the workers of another fleet",
+        ),
+        "keys rotate-log": ListedCommand(
+            "statesvc.cli.installation_keys",
+            "make a new key, which signs checkpoints alongside the old one",
+        ),
+        "keys retire-log": ListedCommand(
+            "statesvc.cli.installation_keys",
+            "have an older key of the log sign no more; its secret is destroyed",
         ),
         "backup": ListedCommand("statesvc.cli.backup_command", "what a restore would miss"),
         "psql": ListedCommand("statesvc.cli.psql", "psql with the service's own connection"),
@@ -124,8 +149,28 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
 }
 
 
+DEFAULT_ACTIONS: Final = {"carriers": "list"}
+"""Actions of commands that are called by their name alone."""
+
+
 def command_groups() -> Mapping[str, Mapping[str, ListedCommand]]:
     """Return the commands of the core and of the add-ons that are on, by group."""
+    return {
+        title: {name: row for name, row in rows.items() if " " not in name}
+        for title, rows in _rows().items()
+    }
+
+
+def commands() -> Mapping[str, ListedCommand]:
+    return {name: row for group in command_groups().values() for name, row in group.items()}
+
+
+def actions() -> Mapping[str, ListedCommand]:
+    """Return the actions that have a module of their own, by command and action."""
+    return {name: row for rows in _rows().values() for name, row in rows.items() if " " in name}
+
+
+def _rows() -> Mapping[str, Mapping[str, ListedCommand]]:
     listed = {title: dict(group) for title, group in _CORE.items()}
     for addon in active_addons().values():
         for title, group in addon.commands.items():
@@ -133,13 +178,9 @@ def command_groups() -> Mapping[str, Mapping[str, ListedCommand]]:
     return listed
 
 
-def commands() -> Mapping[str, ListedCommand]:
-    return {name: one for group in command_groups().values() for name, one in group.items()}
-
-
-def addon_of(command: str) -> str | None:
-    """Return the add-on that brings a command; None: the core does, or there is no such command."""
-    for name, addon in every_addon().items():
+def left_out_by(command: str) -> str | None:
+    """Return the add-on that is off and would bring this command, or this command and action."""
+    for name, addon in left_out().items():
         if any(command in group for group in addon.commands.values()):
             return name
     return None

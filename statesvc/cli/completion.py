@@ -11,7 +11,7 @@ from typing import Final
 import shtab
 
 from statesvc.cli import build_parser
-from statesvc.cli.command_table import commands
+from statesvc.cli.command_table import actions, commands
 from statesvc.cli.output import write_line
 
 SHELLS: Final = ("bash", "zsh", "fish")
@@ -22,6 +22,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    parser, _ = build_parser(commands())
+    parser, _ = build_parser({*commands(), *actions()})
     write_line(shtab.complete(parser, options.shell))
     return 0

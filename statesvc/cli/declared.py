@@ -3,15 +3,17 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final, Protocol
+from typing import Final
 
 from statesvc.cli.api_calls import Calls, Json, work
 from statesvc.cli.command_error import CommandError
+from statesvc.cli.command_parser import CommandParser
 from statesvc.cli.operation_table import (
     NULL,
     ListedOperation,
+    TakenField,
     add_fields,
     commands_of,
     operation_named,
@@ -22,39 +24,29 @@ from statesvc.http.faces import Also, Command
 from statesvc.http.views import Block, draw, is_refused
 
 _PAGE: Final = 200
+_UUID_CHARS: Final = (32, 36)
+_NAMED: Final = 5
 _PLAIN: Final = Command(name="")
 _OF_A_PAGE: Final = frozenset({"items", "next_cursor"})
 
 
-class Subcommands(Protocol):
-    """The special action of argparse that takes subcommands."""
-
-    def add_parser(self, name: str, **arguments: Any) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse's own
-        ...
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of a group that is declared as a whole."""
+def configure(parser: CommandParser) -> None:
+    """Add the arguments of a command, or its actions, which are declared."""
     group = parser.prog.rsplit(maxsplit=1)[-1]
-    for operation, command in commands_of(group):
-        if command.name == group:
-            _add_arguments(parser, operation, command)
-            return
-    add_declared(parser.add_subparsers(dest="action", required=True), group)
-
-
-def add_declared(subcommands: Subcommands, group: str) -> None:
-    """Add the declared ones to a group that has others, too."""
     found = sorted(commands_of(group), key=lambda each: -len(_arguments(*each)))
     named: dict[str, list[tuple[ListedOperation, Command]]] = {}
     for operation, command in found:
+        if command.name == group:
+            _add_arguments(parser, operation, command)
+            return
         named.setdefault(command.name, []).append((operation, command))
+    subcommands = parser.add_subparsers(dest="action", required=True)
     for name, ((operation, command), *others) in named.items():
         summary = command.summary or operation.summary[0].lower() + operation.summary[1:]
-        parser = subcommands.add_parser(name.split()[-1], help=summary)
-        _add_arguments(parser, operation, command, is_optional=bool(others))
+        action = subcommands.add_parser(name.split()[-1], help=summary)
+        _add_arguments(action, operation, command, is_optional=bool(others))
         for other, of in others:
-            parser.set_defaults(otherwise=(other.operation_id, of))
+            action.set_defaults(otherwise=(other.operation_id, of))
 
 
 def _add_arguments(
@@ -110,16 +102,12 @@ def _options(operation: ListedOperation, command: Command) -> list[str]:
     ]
 
 
-CompleteIds = Callable[[Calls, argparse.Namespace], Awaitable[None]]
-"""Completes, in the options, the ids of which only the first characters were given."""
-
-
-def run(options: argparse.Namespace, *, complete_ids: CompleteIds | None = None) -> int:
+def run(options: argparse.Namespace) -> int:
     """Make the call, and show its answer."""
-    return asyncio.run(_run(options, complete_ids))
+    return asyncio.run(_run(options))
 
 
-async def _run(options: argparse.Namespace, complete_ids: CompleteIds | None) -> int:
+async def _run(options: argparse.Namespace) -> int:
     operation_id, command = options.declared
     operation = operation_named(operation_id)
     arguments = _arguments(operation, command)
@@ -132,9 +120,10 @@ async def _run(options: argparse.Namespace, complete_ids: CompleteIds | None) ->
         _require_why(options, operation, command)
     preset = {} if not command.preset or options.all else command.preset
     async with api_calls(options) as calls:
-        if complete_ids is not None:
-            await complete_ids(calls, options)
         stated = _stated(options, operation, taken) | {**preset, **command.fixed}
+        for field in operation.fields.values():
+            if field.listed_by and field.name in stated:
+                stated[field.name] = await _whole_id(calls, field, stated)
         _require_change(operation, command, stated)
         if command.preview:
             previewed = operation_named(command.preview)
@@ -201,6 +190,37 @@ def _stated(
     }
 
 
+async def _whole_id(calls: Calls, field: TakenField, stated: Mapping[str, Json]) -> Json:
+    """Return the id of which the first characters are stated.
+
+    Raises CommandError for no such id, or several.
+    """
+    begun, listing = stated[field.name], operation_named(field.listed_by)
+    if field.type == "uuid" and len(begun) in _UUID_CHARS:
+        return begun
+    given = {name: value for name, value in stated.items() if name in listing.fields}
+    rows = (await whole(calls, listing, given, most=field.newest))["items"]
+    ids = [row.get(field.name) or row["id"] for row in rows]
+    if field.newest and ids and len(begun) >= len(ids[0]):
+        # an older one, which is not among them, is named in full
+        return begun
+    command = listing.commands[0].name
+    noun = command.removesuffix(" list").split()[-1].removesuffix("s")
+    match [each for each in ids if each == begun] or [
+        each for each in ids if each.startswith(begun)
+    ]:
+        case [found]:
+            return found
+        case []:
+            where = " ".join(["statesvc", command, *given.values()])
+            raise CommandError(f"there is no {noun} {begun}: `{where}` names them")
+        case several:
+            names = ", ".join(several[:_NAMED]) + (", ..." if len(several) > _NAMED else "")
+            raise CommandError(
+                f"{len(several)} {noun}s begin with {begun}: {names}; name more of it", exit_code=2
+            )
+
+
 def _nested(stated: Mapping[str, Json]) -> dict[str, Json]:
     """Return the fields with members of members inside them."""
     nested: dict[str, Json] = {}
@@ -265,10 +285,12 @@ async def _answer(
     return answer
 
 
-async def whole(calls: Calls, operation: ListedOperation, given: Mapping[str, Json]) -> Json:
-    """Return all pages of a list as a single page."""
+async def whole(
+    calls: Calls, operation: ListedOperation, given: Mapping[str, Json], *, most: int = 0
+) -> Json:
+    """Return all pages of a list as a single page; `most`: so many rows are enough."""
     answer = page = await calls.call(operation.operation_id, **given, limit=_PAGE)
-    while page["next_cursor"] is not None:
+    while page["next_cursor"] is not None and not 0 < most <= len(answer["items"]):
         page = await calls.call(
             operation.operation_id, **given, limit=_PAGE, cursor=page["next_cursor"]
         )

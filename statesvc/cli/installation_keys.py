@@ -26,21 +26,50 @@ from statesvc.log.actions import record_action
 from statesvc.log.tombstones import Tombstone, TombstoneKind
 from statesvc.privacy.key_rotation import rewrap_root_key, rotate
 from statesvc.roles.master_key import key_sources, open_master_keys, open_sources
-from statesvc.settings.service_settings import Settings, load_settings
+from statesvc.settings.service_settings import load_settings
 
 _NAME: Final = re.compile(r"(?!statesvc|pg_|postgres)[a-z_][a-z0-9_]{0,62}", re.ASCII)
 
 
+def configure(parser: argparse.ArgumentParser) -> None:
+    action = parser.prog.rsplit(maxsplit=1)[-1]
+    if action == "inbox":
+        parser.add_argument(
+            "--role",
+            default="old_fleet",
+            help="the role in the database, which gets a new password (default: %(default)s)",
+        )
+    if action == "retire-log":
+        parser.add_argument("id", type=_key_id, help="its key id, 8 hexadecimal digits")
+    if action.endswith("-log"):
+        parser.add_argument("--why", default="", help="recorded in the log")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
 def run(options: argparse.Namespace) -> int:
-    if options.action == "inbox":
-        asyncio.run(show_inbox_key(role_name(options.role), as_json=options.json))
-        return 0
-    return asyncio.run(
-        _rotate(options) if options.action == "rotate-master" else _run_log_keys(options)
-    )
+    match options.action:
+        case "inbox":
+            asyncio.run(show_inbox_key(role_name(options.role), as_json=options.json))
+        case "rotate-master":
+            asyncio.run(_rotate_master(options))
+        case "rotate-log":
+            asyncio.run(_rotate_log(options))
+        case _:
+            asyncio.run(_retire_log(options))
+    return 0
 
 
-async def _rotate(options: argparse.Namespace) -> int:
+def _key_id(text: str) -> bytes:
+    try:
+        key_id = bytes.fromhex(text)
+    except ValueError:
+        key_id = b""
+    if len(key_id) != 4:
+        raise argparse.ArgumentTypeError("a key id has 8 hexadecimal digits")
+    return key_id
+
+
+async def _rotate_master(options: argparse.Namespace) -> None:
     settings = load_settings()
     async with running_database(settings) as dsns, await connect(dsns.owner) as connection:
         sources = key_sources(settings)
@@ -63,7 +92,6 @@ async def _rotate(options: argparse.Namespace) -> int:
         )
         if rotated.root_keys:
             write_line("the KMS wrapped the root key under the newest version of its key")
-    return 0
 
 
 async def _is_retired(connection: AsyncConnection[Any], key_id: bytes) -> bool:
@@ -74,44 +102,26 @@ async def _is_retired(connection: AsyncConnection[Any], key_id: bytes) -> bool:
     )
 
 
-async def _publish_tombstone(settings: Settings, kind: TombstoneKind, subject: str) -> list[str]:
-    """Publish the tombstone and return its places."""
-    tombstones = configured_tombstones(settings)
-    await publish_tombstones(tombstones, [Tombstone(kind=kind, subject=subject, details={})])
-    return tombstones.names
-
-
-async def _run_log_keys(options: argparse.Namespace) -> int:
+async def _rotate_log(options: argparse.Namespace) -> None:
     settings = load_settings()
+    async with service_connection(settings) as connection, connection.transaction():
+        master = await open_master_keys(settings, connection)
+        key = await signing_keys.rotate(connection, master, actor=actor(), why=options.why)
+    write_answer(str(key), {"id": key.key_id.hex(), "key": str(key)}, as_json=options.json)
+
+
+async def _retire_log(options: argparse.Namespace) -> None:
+    settings, key_id = load_settings(), options.id.hex()
     async with service_connection(settings) as connection:
-        match options.action:
-            case "rotate-log":
-                async with connection.transaction():
-                    key = await signing_keys.rotate(
-                        connection,
-                        await open_master_keys(settings, connection),
-                        actor=actor(),
-                        why=options.why,
-                    )
-                write_answer(
-                    str(key), {"id": key.key_id.hex(), "key": str(key)}, as_json=options.json
-                )
-            case _:
-                if not await _is_retired(connection, options.id):
-                    async with connection.transaction():
-                        await signing_keys.retire(
-                            connection, options.id, actor=actor(), why=options.why
-                        )
-                places = await _publish_tombstone(settings, TombstoneKind.LOG_KEY, options.id.hex())
-                sentence = (
-                    "retired; it signs no more"
-                    if places
-                    else f"retired; it signs no more. {NO_PLACE}"
-                )
-                write_answer(
-                    sentence, {"id": options.id.hex(), "tombstones": places}, as_json=options.json
-                )
-    return 0
+        if not await _is_retired(connection, options.id):
+            async with connection.transaction():
+                await signing_keys.retire(connection, options.id, actor=actor(), why=options.why)
+        tombstones = configured_tombstones(settings)
+        published = Tombstone(kind=TombstoneKind.LOG_KEY, subject=key_id, details={})
+        await publish_tombstones(tombstones, [published])
+    places = tombstones.names
+    sentence = "retired; it signs no more" + ("" if places else f". {NO_PLACE}")
+    write_answer(sentence, {"id": key_id, "tombstones": places}, as_json=options.json)
 
 
 def role_name(text: str) -> str:

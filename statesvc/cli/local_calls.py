@@ -4,8 +4,8 @@ They open only the resources of the operation. The caller may do all, because a 
 can read the database anyway; the log names `cli:<account>`.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,10 +17,10 @@ from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from statesvc.api.operation_context import Context
 from statesvc.api.personal_reads import PersonalReads
-from statesvc.cli.api_calls import CallRefusedError, File, Json
+from statesvc.cli.api_calls import CallRefusedError, Calls, File, Json
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.explanation import said_by_database
-from statesvc.cli.operation_table import ListedOperation, operation_named
+from statesvc.cli.operation_table import operation_named
 from statesvc.cli.session import FINDING, actor, service_connection
 from statesvc.database.dsns import database_name
 from statesvc.database.keyring_store import load_keyring
@@ -70,7 +70,7 @@ class CommandConnection:
             await notify(self._connection, *sorted(wanted))
 
 
-class LocalCalls:
+class LocalCalls(Calls):
     """Calls of operations in this process; each operation is loaded when it is called."""
 
     def __init__(self, context: Context, database: str) -> None:
@@ -81,21 +81,6 @@ class LocalCalls:
             key_id=name, name=name, owner=name, scopes=frozenset(Scope), actor=name
         )
 
-    async def call(
-        self,
-        operation_id: str,
-        body: Mapping[str, Json] | None = None,
-        /,
-        *,
-        why: str = "",
-        **given: Json,
-    ) -> Json:
-        listed = operation_named(operation_id)
-        with _refused(listed):
-            return await self._inner(listed).call(
-                self._caller, listed.where, given=given, body=body, why=why
-            )
-
     async def fetch(
         self,
         operation_id: str,
@@ -103,37 +88,30 @@ class LocalCalls:
         /,
         *,
         accept: str,
+        why: str = "",
         **given: Json,
     ) -> File:
         listed = operation_named(operation_id)
-        with _refused(listed):
-            return File(
-                *await self._inner(listed).fetch(
-                    self._caller, listed.where, given=given, body=body, accept=accept
-                )
-            )
-
-    def _inner(self, listed: ListedOperation) -> InnerCalls:
         # a group of the core's has subcommands of add-ons: `carriers map` is listed either way
         addon = addon_of_module(listed.module)
         if addon is not None and not is_on(addon):
             raise CommandError(sentence(addon, "this command"), exit_code=2)
-        operation: Operation[Any] = getattr(import_module(listed.module), listed.operation_id)
-        return InnerCalls(routes_of([operation], self._context))
-
-
-@contextmanager
-def _refused(listed: ListedOperation) -> Iterator[None]:
-    try:
-        yield
-    except Problem as problem:
-        document = problem.document()
-        if problem.code is Code.MISSING_SCOPE:
-            # this process may do anything; its user owns no key
-            document["detail"] = (
-                f"{document['detail']}; with --url and --key-file the command acts for the owner of a key"
+        operation: Operation[Any] = getattr(import_module(listed.module), operation_id)
+        calls = InnerCalls(routes_of([operation], self._context))
+        try:
+            answer = await calls.fetch(
+                self._caller, listed.where, given=given, body=body, why=why, accept=accept
             )
-        raise CallRefusedError(document, listed) from None
+        except Problem as problem:
+            document = problem.document()
+            if problem.code is Code.MISSING_SCOPE:
+                # this process may do anything; its user owns no key
+                document["detail"] = (
+                    f"{document['detail']}; "
+                    "with --url and --key-file the command acts for the owner of a key"
+                )
+            raise CallRefusedError(document, listed) from None
+        return File(*answer)
 
 
 @asynccontextmanager

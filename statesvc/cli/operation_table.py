@@ -40,6 +40,8 @@ class TakenField:
     const: str = ""
     removed: str = ""
     """The effect of a removed field."""
+    listed_by: str = ""
+    newest: int = 0
 
     @property
     def option(self) -> str:
@@ -144,7 +146,8 @@ def add_fields(
             "help": argparse.SUPPRESS if field.removed else told.replace("%", "%%")
         }
         if field.type == "boolean":
-            described |= {"action": "store_true", "default": None}
+            word = "store_false" if field.flag.startswith("--no-") else "store_true"
+            described |= {"action": word, "default": None}
         elif field.const:
             described |= {"action": "store_const", "const": field.const}
         else:

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from statesvc import __version__
-from statesvc.cli.api_calls import CallRefusedError, File, Json, ServiceAwayError
+from statesvc.cli.api_calls import CallRefusedError, Calls, File, Json, ServiceAwayError
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import ListedOperation, operation_named
 from statesvc.cli.service_profile import Service
@@ -26,25 +26,11 @@ class _NoRedirects(HTTPRedirectHandler):
         """Follow no redirect."""
 
 
-class RemoteCalls:
+class RemoteCalls(Calls):
     def __init__(self, service: Service) -> None:
         self.named = {"service": service.url}
         self._service = service
         self._opener = build_opener(_NoRedirects)
-
-    async def call(
-        self,
-        operation_id: str,
-        body: Mapping[str, Json] | None = None,
-        /,
-        *,
-        why: str = "",
-        **given: Json,
-    ) -> Json:
-        operation = operation_named(operation_id)
-        with self._open(operation, body, why=why, given=given, accept="application/json") as answer:
-            content = answer.read()
-        return json.loads(content) if content else None
 
     async def fetch(
         self,
@@ -53,37 +39,21 @@ class RemoteCalls:
         /,
         *,
         accept: str,
+        why: str = "",
         **given: Json,
     ) -> File:
-        with self._open(
-            operation_named(operation_id), body, why="", given=given, accept=accept
-        ) as answer:
-            return File(answer.read(), dict(answer.headers.items()))
-
-    def _open(
-        self,
-        operation: ListedOperation,
-        body: Mapping[str, Json] | None,
-        *,
-        why: str,
-        given: Mapping[str, Json],
-        accept: str,
-    ) -> HTTPResponse:
+        operation = operation_named(operation_id)
         request = self._request(operation, body, why=why, given=given, accept=accept)
         seconds = None if operation.seconds is None else operation.seconds + _SPARE_SECONDS
         try:
-            opened: HTTPResponse = self._opener.open(request, timeout=seconds)
+            with self._opener.open(request, timeout=seconds) as answer:
+                return File(answer.read(), dict(answer.headers.items()))
         except HTTPError as error:
             raise self._refused(error, operation) from None
-        except URLError as error:
-            raise ServiceAwayError(
-                f"{self._service.url} does not answer: {_reason(error.reason)}"
-            ) from None
         except (OSError, HTTPException) as error:
-            raise ServiceAwayError(
-                f"{self._service.url} does not answer: {_reason(error)}"
-            ) from None
-        return opened
+            # an URLError is an OSError, and wraps the one that says why
+            why_away = _reason(error.reason if isinstance(error, URLError) else error)
+            raise ServiceAwayError(f"{self._service.url} does not answer: {why_away}") from None
 
     def _request(
         self,

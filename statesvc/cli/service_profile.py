@@ -7,6 +7,8 @@ Profiles are in a file, `~/.config/statesvc/profiles.toml` (or STATESVC_PROFILES
     key_file = "~/.config/statesvc/production.key"
 """
 
+import argparse
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,6 +28,16 @@ PROFILES: Final = "STATESVC_PROFILES"
 class Service:
     url: str
     key: str = field(repr=False)
+
+
+def service_of(options: argparse.Namespace) -> Service | None:
+    """Return the service that was named to be called; None: none was."""
+    return named_service(
+        url=options.service_url,
+        key_file=options.key_file,
+        profile=options.profile,
+        environment=os.environ,
+    )
 
 
 def named_service(

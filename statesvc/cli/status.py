@@ -15,10 +15,11 @@ from operator import itemgetter
 from typing import Any, Final
 
 from statesvc.background.duration import duration
-from statesvc.cli.api_calls import Calls
+from statesvc.cli.api_calls import Calls, ServiceAwayError
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.presentation import paint
-from statesvc.cli.service_calls import api_calls, away
+from statesvc.cli.service_calls import api_calls
+from statesvc.cli.service_profile import service_of
 from statesvc.health.finding import Urgency
 from statesvc.telemetry.colour import Colour
 
@@ -30,6 +31,7 @@ _MARK_WIDTH: Final = 6
 _ABOUT_WIDTH_MAX: Final = 24
 _TEXT_WIDTH_MIN: Final = 20
 _WATCH_SECONDS: Final = 2.0
+_AWAY_PAGE: Final = "docs/runbook/AckAvailability.md"
 _CLEAR: Final = "\x1b[H\x1b[2J"
 
 
@@ -50,18 +52,38 @@ async def _run(options: argparse.Namespace) -> int:
             async with api_calls(options, is_finding=True) as calls:
                 return await _watch(calls, options)
         except Exception as error:
-            gone = away(error, options)
+            gone = _away(error, options)
             if gone is None:
                 raise
+        about, name, text = gone
+        trouble = {"urgency": "now", "about": about, "text": text, "page": _AWAY_PAGE}
         if options.json:
-            write_json({**gone.named, "needs_human": True, "troubles": [gone.trouble]})
+            write_json({about: name, "needs_human": True, "troubles": [trouble]})
         else:
-            _write_head(gone.named)
-            _show_troubles([gone.trouble])
+            _write_head({about: name})
+            _show_troubles([trouble])
         if not options.watch:
             return 1
         sys.stdout.flush()
         await asyncio.sleep(_WATCH_SECONDS)
+
+
+def _away(error: Exception, options: argparse.Namespace) -> tuple[str, str, str] | None:
+    """Return what does not answer (`service` or `database`), its name, and the consequence.
+
+    None: the error has another cause.
+    """
+    service = service_of(options)
+    if service is not None:
+        return ("service", service.url, str(error)) if isinstance(error, ServiceAwayError) else None
+    from statesvc.cli.local_calls import away_database  # noqa: PLC0415 - loads the database driver, which a call from afar does not need
+
+    database = away_database(error)
+    if database is None:
+        return None
+    name, why = database
+    text = f"the database is away: no push is acknowledged, and nothing is processed ({why})"
+    return "database", name, text
 
 
 async def _watch(calls: Calls, options: argparse.Namespace) -> int:

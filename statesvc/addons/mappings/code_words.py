@@ -127,6 +127,33 @@ def reread(answer: Answer) -> Iterator[str]:
         yield f"dead letter {answer['dead_letter_id']} {left}"
 
 
+def renormalized(answer: Answer) -> Iterator[str]:
+    would = "would be " if answer["dry_run"] else ""
+    yield (
+        f"{answer['messages']} messages with {answer['events']} events read again, "
+        f"{answer['unchanged']} as before"
+    )
+    yield (
+        f"{answer['corrected']} {would}corrected, {answer['retracted']} {would}taken back, "
+        f"{answer['added']} {would}added"
+    )
+
+
+def left_as_read(answer: Answer) -> Iterator[str]:
+    if answer["notifications"]:
+        yield f"{answer['notifications']} notifications"
+    if answer["unreadable"]:
+        yield (
+            f"{answer['unreadable']} could not be read again: their message was erased or is stored"
+            " no longer, their codes alone do not say what they mean, and no mapping names them."
+            " They stand as they were read."
+        )
+    for name, count in answer["beyond"].items():
+        yield (
+            f"{count} differ in {name}, which no correction can change: they stand as they were read"
+        )
+
+
 def teach_path(row: Answer) -> str:
     """Return the form that maps the code of an event, or of a row."""
     meant = row.get("proposed") or {}

@@ -32,7 +32,7 @@ from statesvc.http.faces import Asked, Command, Form
 from statesvc.http.operation import operation
 from statesvc.http.paging import encode_position, position_of
 from statesvc.http.problem import Code, Problem, Violation
-from statesvc.http.views import Sentences
+from statesvc.http.views import Column, Sentences, Table
 from statesvc.repair.renormalize.correction_plan import COUNTERS, CodeKey
 from statesvc.repair.renormalize.history_walk import HistoryWalk
 
@@ -78,6 +78,7 @@ class RenormalizeCarrier(ClosedModel):
         Field(
             description="`false`: no subscription is sent what the corrections change; their entries in the log say so."
         ),
+        Asked(flag="--no-notify", help="send no subscription what the corrections change"),
     ] = True
     why: Annotated[
         str,
@@ -144,8 +145,21 @@ class RenormalizedCarrier(BaseModel):
     is_computed=True,
     deadline_seconds=LONG_SECONDS,
     parts=CallParts(
-        summed=("scanned", *COUNTERS, "rejected", "unopened"),
+        summed=("scanned", *COUNTERS, "rejected", "unopened", "beyond"),
         left="remaining",
+        rows={"changes": "events", "moved": "shipments", "codes": "", "codes_left": ""},
+    ),
+    view=(
+        Sentences(words.renormalized),
+        Table(Column("from", "In effect"), Column("to", "Now"), "events", of="changes"),
+        Sentences(words.left_as_read),
+    ),
+    commands=(
+        Command(
+            name="renormalize",
+            arguments=(),
+            fields=("carrier_id", "since", "read_by", "per_second", "dry_run", "notify", "why"),
+        ),
     ),
 )
 async def renormalize_carrier(

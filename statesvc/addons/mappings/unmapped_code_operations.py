@@ -50,7 +50,6 @@ _UNMAPPED: Final = Table(
         Command(
             name="carriers unmapped",
             summary="codes that no mapping knows yet, and codes read by their category only",
-            fields=(),
             view=(_UNMAPPED, Sentences(words.map_commands)),
         ),
     ),

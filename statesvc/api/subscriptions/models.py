@@ -310,7 +310,10 @@ class SubscriptionParameters(ClosedModel):
     """A subscription."""
 
     subscription_id: Annotated[
-        UUID, Asked(help="its id, or as many characters of it as are unique")
+        UUID,
+        Asked(
+            help="its id, or as many characters of it as are unique", listed_by="list_subscriptions"
+        ),
     ]
 
 

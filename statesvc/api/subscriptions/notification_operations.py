@@ -78,7 +78,9 @@ class NotificationParameters(SubscriptionParameters):
             description="Its header `webhook-id`.",
         ),
         Asked(
-            help="its header `webhook-id`, or as many characters of it as are unique among the newest 2,000"
+            help="its header `webhook-id`, or as many characters of it as are unique among the newest 2,000",
+            listed_by="list_notifications",
+            newest=2_000,
         ),
     ]
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.cli import subscriptions
+from statesvc.cli import declared, operation_table
 from statesvc.cli.output import write_blocks
 from statesvc.http.views import Details, draw
 from tests.world.database import Database
@@ -97,8 +97,9 @@ async def test_what_is_ambiguous_or_nothing_is_refused_with_what_there_is(shell:
 async def test_a_shortened_id_is_sought_among_the_newest(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscriptions, "_PAGE", 1)
-    monkeypatch.setattr(subscriptions, "_NOTIFICATIONS_SEARCHED", 2)
+    fields = operation_table._table()["get_notification"]["fields"]  # noqa: SLF001 - the test bounds the search
+    monkeypatch.setattr(declared, "_PAGE", 1)
+    monkeypatch.setitem(fields["webhook_id"], "newest", 2)
     assert (await shell.json("subscriptions", "notification", "aa", "n1-a"))[
         "webhook_id"
     ] == NOTIFICATIONS[1]

@@ -1,7 +1,4 @@
-"""`statesvc rollout drill CARRIER`: rehearse the way back from another fleet's share.
-
-`show`, `set`, `hold` and `release` are declared with their operations.
-"""
+"""`statesvc rollout drill CARRIER`: rehearse the way back from another fleet's share."""
 
 import argparse
 import asyncio
@@ -9,7 +6,6 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from statesvc.cli import declared
 from statesvc.cli.api_calls import Calls
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields
@@ -20,23 +16,18 @@ _LOOK_SECONDS: Final = 0.1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(dest="action", required=True)
-    declared.add_declared(commands, "rollout")
-    rehearse = commands.add_parser(
-        "drill", help="rehearse the way back from another fleet's share: to 0 and forth again"
-    )
-    add_fields(rehearse, "get_rollout", "carrier_id", arguments=["carrier_id"])
-    rehearse.add_argument(
+    add_fields(parser, "get_rollout", "carrier_id", arguments=["carrier_id"])
+    parser.add_argument(
         "--seconds", type=float, default=60.0, help="how long to wait at 0 (default: 60)"
     )
-    rehearse.add_argument("--json", action="store_true", help="for scripts")
+    parser.add_argument("--json", action="store_true", help="for scripts")
 
 
 def run(options: argparse.Namespace) -> int:
-    return declared.run(options) if hasattr(options, "declared") else asyncio.run(_drill(options))
+    return asyncio.run(_run(options))
 
 
-async def _drill(options: argparse.Namespace) -> int:
+async def _run(options: argparse.Namespace) -> int:
     async with api_calls(options) as calls:
         return await drill(calls, options.carrier_id, seconds=options.seconds, as_json=options.json)
 

@@ -17,7 +17,7 @@ import orjson
 from events.errors import UnreadableMessageError
 from events.event import Event, Normalized
 from events.identity.ids import carrier_code, identify
-from statesvc.cli.arguments import carrier_named, rfc3339_time
+from statesvc.cli.arguments import carrier_named
 from statesvc.cli.command_error import CommandError
 from statesvc.settings.carrier_settings import SettingError, read_zones
 
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the zones of the account (IANA names, codes of countries), as STATESVC_CARRIER_ZONE_<CARRIER> sets them for the service",
     )
     parser.add_argument(
-        "--received-at", type=rfc3339_time, help="when the body came, RFC 3339 (default: now)"
+        "--received-at", type=_rfc3339_time, help="when the body came, RFC 3339 (default: now)"
     )
 
 
@@ -131,3 +131,14 @@ def _read(file: str) -> bytes:
 
 def _digest(data: bytes) -> bytes:
     return hmac.digest(_KEY, data, "sha256")
+
+
+def _rfc3339_time(text: str) -> datetime:
+    """Parse RFC 3339 with offset, as a type for argparse."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("not a time in RFC 3339") from None
+    if found.tzinfo is None:
+        raise argparse.ArgumentTypeError("needs an offset, such as Z")
+    return found

@@ -20,6 +20,7 @@ from events.parsing.formats import ISO, TimeFormats
 from events.parsing.rejections import Rejections
 from events.parsing.silence import is_date, squashed
 from events.text_proposals import proposed
+from statesvc.addons.development.package_texts import MODULE, PROJECT, TEST
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_line
 
@@ -76,103 +77,6 @@ _FORMATS: Final = tuple(
 ) + tuple(_DAYS)
 _DOUBTFUL: Final = "  # doubtful: "
 
-_MODULE: Final = """\
-\"\"\"{carrier}: drafted by `statesvc carriers draft` from {samples}. Compare each line with the carrier's document.\"\"\"
-
-from collections.abc import Iterator
-from datetime import datetime
-
-from statesvc.carrier_package import kit
-
-EVENTS = "{events_at}"
-{paths}
-
-CLOCK = kit.Clock(
-    formats=kit.TimeFormats({formats}),{formats_doubt}
-    default_zone=None,{zone_doubt}
-)
-CODES = {{
-{codes}}}
-
-
-def meaning(raw: kit.Raw) -> kit.Meaning:
-    return CODES.get(raw.code or "", kit.UNMAPPED)
-
-
-@kit.normalizer
-def normalize(
-    body: bytes, received_at: datetime, rejections: kit.Rejections
-) -> Iterator[kit.Reading]:
-    for where, event in kit.flat_events(kit.read_value(body), EVENTS, rejections):
-        raw = kit.Raw(code=event.get(CODE))
-        place = kit.place({place})
-        scan = kit.Scan(
-            where=where,
-            raw=raw,
-            meaning=meaning(raw),
-            time={time},
-            place=place,
-            description=event.get(TEXT),
-        )
-        yield from kit.reading_of(scan, event.get(NUMBER), rejections)
-
-
-{constant} = kit.InstalledCarrier(
-    carrier=kit.Carrier(
-        carrier_id="{carrier}",
-        name="{carrier}",
-        normalizers={{"1": normalize}},
-        formats=("drafted",),
-        authentication=(kit.ShipperChoice(),),
-        number_fields=("{number}",),
-        reread=meaning,
-    ),
-    # what makes two statements one scan, final with the first event: docs/identity.md
-    recipe=kit.Recipe(time="{identity}", codes=("code",){identity_place}),
-)
-"""
-_TEST: Final = """\
-\"\"\"The samples as the draft read them: change what the carrier's document says otherwise, then the module.\"\"\"
-
-from datetime import UTC, datetime
-from pathlib import Path
-
-import pytest
-
-from {carrier} import normalize
-
-RECEIVED_AT = datetime.now(UTC)
-READ = {{
-{samples}}}
-
-
-@pytest.mark.parametrize("sample", READ)
-def test_a_sample_is_read(sample: str) -> None:
-    read = normalize((Path(__file__).parent / "samples" / sample).read_bytes(), RECEIVED_AT)
-    assert read.rejections == ()
-    assert [
-        (
-            reading.tracking_number,
-            reading.raw.code,
-            reading.status and reading.status.value,
-            reading.time.instant.isoformat(),
-        )
-        for reading in read.readings
-    ] == READ[sample]
-"""
-_PROJECT: Final = """\
-[project]
-name = "{carrier}-statesvc"
-version = "1.0"
-dependencies = ["statesvc"]
-
-[project.entry-points."statesvc.carriers"]
-{carrier} = "{carrier}:{constant}"
-
-[tool.setuptools]
-py-modules = ["{carrier}"]
-"""
-
 Event = dict[str, str]
 
 
@@ -183,7 +87,15 @@ class _Draft(NamedTuple):
     rivals: dict[str, list[str]]
 
 
-def run_draft(options: argparse.Namespace) -> int:
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("carrier", help="the id that it is to have")
+    parser.add_argument("samples", metavar="FILE", nargs="+", type=Path, help="a body as pushed")
+    parser.add_argument(
+        "--into", type=Path, help="a folder that is not there (default: CARRIER-statesvc)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
     """Write the package; name the doubtful parts."""
     carrier, folder = options.carrier, options.into or Path(f"{options.carrier}-statesvc")
     if not carrier.isidentifier() or carrier != carrier.lower() or carrier in CARRIERS:
@@ -214,7 +126,7 @@ def draft(carrier: str, samples: Sequence[Path], folder: Path) -> str:
     texts = {
         f"{carrier}.py": module,
         f"test_{carrier}.py": _test(carrier, module, samples),
-        "pyproject.toml": _PROJECT.format(carrier=carrier, constant=carrier.upper()),
+        "pyproject.toml": PROJECT.format(carrier=carrier, constant=carrier.upper()),
     }
     folder.mkdir(parents=True)
     for name, text in texts.items():
@@ -341,7 +253,7 @@ def _module(carrier: str, found: _Draft, samples: Sequence[str]) -> str:
     milliseconds = is_epoch and any(len(each) > len("1700000000") for each in times)
     number = found.paths.get("number", "").split("/")
     places = [role for role in ("city", "country", "postal_code") if role in found.paths]
-    return _MODULE.format(
+    return MODULE.format(
         carrier=carrier,
         constant=carrier.upper(),
         samples=", ".join(samples),
@@ -425,4 +337,4 @@ def _test(carrier: str, module: str, samples: Sequence[Path]) -> str:
         lines += f"    {sample.name!r}: [\n"
         lines += "".join(f"        {event!r},\n" for event in events)
         lines += "    ],\n"
-    return _TEST.format(carrier=carrier, samples=lines)
+    return TEST.format(carrier=carrier, samples=lines)

@@ -20,8 +20,7 @@ from urllib.request import Request, urlopen
 
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_line
-from statesvc.cli.service_calls import service_of
-from statesvc.cli.service_profile import Service
+from statesvc.cli.service_profile import Service, service_of
 from statesvc.delivery.signing import shared_text, signed_headers
 
 _CHANGED: Final = "shipment.status_changed"
