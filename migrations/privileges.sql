@@ -25,7 +25,7 @@ GRANT INSERT, DELETE ON statesvc.mapped_text TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON
     statesvc.rollout_batch, statesvc.rollout_count, statesvc.rollout_diff, statesvc.reader, statesvc.trial
     TO {service_role};
-GRANT INSERT, UPDATE ON statesvc.carrier_quota, statesvc.zone_release TO {service_role};
+GRANT INSERT, UPDATE ON statesvc.second_signature, statesvc.carrier_quota, statesvc.zone_release TO {service_role};
 GRANT INSERT, DELETE ON statesvc.message_attempt TO {service_role};
 GRANT INSERT, UPDATE ON statesvc.body_archive, statesvc.legal_hold TO {service_role};
 GRANT INSERT, DELETE ON statesvc.body_retained TO {service_role};
@@ -33,7 +33,7 @@ GRANT INSERT, DELETE ON statesvc.unsealed TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.personal_reading, statesvc.console_session TO {service_role};
 GRANT INSERT ON statesvc.sealed_batch, statesvc.subtree, statesvc.checkpoint TO {service_role};
 REVOKE UPDATE, DELETE, TRUNCATE ON statesvc.sealed_batch, statesvc.subtree, statesvc.checkpoint FROM {service_role};
-GRANT INSERT, UPDATE (sealed_seed, retired_at) ON statesvc.signing_key TO {service_role};
+GRANT INSERT, UPDATE (cosigner, sealed_seed, retired_at) ON statesvc.signing_key TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.throttle, statesvc.limiter_state TO {service_role};
 GRANT INSERT ON statesvc.notification_gap TO {service_role};
 GRANT INSERT, DELETE ON statesvc.open_attempt, statesvc.test_attempt TO {service_role};

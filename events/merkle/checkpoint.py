@@ -8,6 +8,9 @@ mZc3...=                      the root hash, base64
 — statesvc.example/log x08g...   a line per signature: key name, base64 of key id and signature
 — statesvc.example/log mQ2k...   the same key's cosignature (C2SP tlog-cosignature), with a time
 ```
+
+A second signature, by ML-DSA-44 (FIPS 204), holds when Ed25519 no longer does. It is a cosignature
+line too, kept beside the note: stamps and older releases take the note's bytes as they are.
 """
 
 import base64
@@ -19,8 +22,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, Self
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA44PrivateKey, MLDSA44PublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -35,6 +41,8 @@ from events.merkle.node import HASH_BYTES
 NOTE_BYTES_MAX: Final = 65_536
 _ED25519: Final = b"\x01"
 _COSIGNATURE: Final = b"\x04"
+_MLDSA44: Final = b"\x06"
+_KEY_BYTES: Final = {_ED25519: 32, _MLDSA44: 1312}
 _TIME: Final = struct.Struct(">Q")
 _SIGNATURE: Final = re.compile(r"— (\S+) (\S+)")
 _KEY_NAME: Final = re.compile(r"[^\s+]+")
@@ -48,15 +56,23 @@ class NoteError(ValueError):
 
 @value(frozen=True, slots=True)
 class VerifierKey:
-    """The public half of a key, for verifiers of the log. `public_key` has 32 bytes."""
+    """The public half of a key, for verifiers of the log.
+
+    `public_key` has 32 bytes (Ed25519), or 1,312 (ML-DSA-44).
+    """
 
     name: str
     public_key: bytes
 
     @property
+    def kind(self) -> bytes:
+        """The byte that C2SP gives to the algorithm."""
+        return _MLDSA44 if len(self.public_key) == _KEY_BYTES[_MLDSA44] else _ED25519
+
+    @property
     def key_id(self) -> bytes:
         """Four bytes that say which key a signature is by."""
-        return self._id(_ED25519)
+        return self._id(self.kind)
 
     @property
     def time_key_id(self) -> bytes:
@@ -67,7 +83,7 @@ class VerifierKey:
 
     def __str__(self) -> str:
         """Return the key as it is handed out: `name+key id+base64`."""
-        return f"{self.name}+{self.key_id.hex()}+{_base64(_ED25519 + self.public_key)}"
+        return f"{self.name}+{self.key_id.hex()}+{_base64(self.kind + self.public_key)}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -76,8 +92,11 @@ class VerifierKey:
         name, _, rest = text.strip().partition("+")
         key_id, _, encoded = rest.partition("+")
         material = _unbase64(encoded, "the verifier key")
-        if not _KEY_NAME.fullmatch(name) or len(material) != 33 or material[:1] != _ED25519:
-            raise NoteError("a verifier key reads `name+key id+base64`, with an Ed25519 key")
+        size = _KEY_BYTES.get(material[:1])
+        if not _KEY_NAME.fullmatch(name) or len(material) - 1 != size:
+            raise NoteError(
+                "a verifier key reads `name+key id+base64`, with an Ed25519 or ML-DSA-44 key"
+            )
         key = cls(name, material[1:])
         if key.key_id.hex() != key_id:
             raise NoteError(
@@ -87,8 +106,9 @@ class VerifierKey:
         return key
 
     def verifies(self, signature: bytes, text: bytes) -> bool:
+        algorithm = MLDSA44PublicKey if self.kind == _MLDSA44 else Ed25519PublicKey
         try:
-            Ed25519PublicKey.from_public_bytes(self.public_key).verify(signature, text)
+            algorithm.from_public_bytes(self.public_key).verify(signature, text)
         except InvalidSignature:
             return False
         return True
@@ -127,6 +147,23 @@ class NoteSigner:
         """The 32 secret bytes, to be sealed."""
         return self._key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
 
+    @property
+    def cosigner(self) -> VerifierKey | None:
+        """The public half of its ML-DSA-44 key; None: the OpenSSL here has no ML-DSA."""
+        key = self._cosigning_key()
+        if key is None:
+            return None
+        return VerifierKey(self.verifier.name, key.public_key().public_bytes_raw())
+
+    def _cosigning_key(self) -> MLDSA44PrivateKey | None:
+        # from the seed, so that sealing, rotation and retirement of one secret are those of both.
+        # Whoever breaks Ed25519 learns the scalar, a hash of the seed, and not the seed
+        derivation = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"statesvc log ml-dsa-44")
+        try:
+            return MLDSA44PrivateKey.from_seed_bytes(derivation.derive(self.seed))
+        except UnsupportedAlgorithm:
+            return None
+
     def sign(self, data: bytes) -> bytes:
         return self._key.sign(data)
 
@@ -140,6 +177,15 @@ class NoteSigner:
             self.verifier.time_key_id + _TIME.pack(seconds) + self._key.sign(_timed(text, seconds))
         )
         return f"— {self.verifier.name} {_base64(material)}\n"
+
+    def second_signature(self, head: "Checkpoint", *, at: datetime | None) -> str | None:
+        """Return the line of its ML-DSA-44 key, to be kept beside the note."""
+        key, cosigner = self._cosigning_key(), self.cosigner
+        if key is None or cosigner is None:
+            return None
+        seconds = 0 if at is None else int(at.timestamp())
+        signature = key.sign(_subtree(head, cosigner.name, seconds))
+        return f"— {cosigner.name} {_base64(cosigner.key_id + _TIME.pack(seconds) + signature)}\n"
 
 
 @value(frozen=True, slots=True)
@@ -217,7 +263,11 @@ def open_checkpoint(
     times = set()
     for name, material in signatures:
         if (key := known.get((name, material[:4]))) is not None:
-            _hold(key, material[4:], text.encode())
+            if key.kind == _MLDSA44:
+                seconds = int.from_bytes(material[4:12], "big")
+                _hold(key, material[12:], _subtree(checkpoint, name, seconds))
+            else:
+                _hold(key, material[4:], text.encode())
             signed_by.add(key)
         elif (key := timing.get((name, material[:4]))) is not None:
             times.add(_signed_time(key, material[4:], text.encode()))
@@ -245,6 +295,43 @@ def _signed_time(key: VerifierKey, material: bytes, text: bytes) -> int:
 
 def _timed(text: bytes, seconds: int) -> bytes:
     return f"cosignature/v1\ntime {seconds}\n".encode() + text
+
+
+def second_signature_fault(
+    note: str,
+    line: str | None,
+    *,
+    trusted: Iterable[VerifierKey],
+    stated: Iterable[VerifierKey],
+) -> str | None:
+    """Return what is wrong with the ML-DSA-44 line beside a note; None: it holds, or there is none
+    and no such key is trusted.
+
+    `stated`: the keys that are said to sign, which count where no such key is trusted.
+    """
+    wanted = [key for key in trusted if key.kind == _MLDSA44]
+    if line is None:
+        return "the head has no signature by ML-DSA-44" if wanted else None
+    try:
+        open_checkpoint(note + line, wanted or stated)
+    except NoteError as error:
+        return str(error)
+    return None
+
+
+def _subtree(head: Checkpoint, cosigner: str, seconds: int) -> bytes:
+    """Return the `cosigned_message` of tlog-cosignature: the subtree from leaf 0 on."""
+    name, origin = cosigner.encode(), head.origin.encode()
+    return b"".join(
+        (
+            b"subtree/v1\n\0",
+            bytes([len(name)]) + name,
+            _TIME.pack(seconds),
+            bytes([len(origin)]) + origin,
+            _TIME.pack(0) + _TIME.pack(head.size),
+            head.root,
+        )
+    )
 
 
 def signing_key_ids(note: str | bytes) -> frozenset[bytes]:

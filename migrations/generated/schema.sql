@@ -1139,6 +1139,15 @@ CREATE TABLE statesvc.sealing_refusal (
 ALTER TABLE ONLY statesvc.sealing_refusal
     ADD CONSTRAINT sealing_refusal_pkey PRIMARY KEY (one_row);
 
+CREATE TABLE statesvc.second_signature (
+    one_row boolean DEFAULT true NOT NULL,
+    tree_size bigint NOT NULL,
+    line text NOT NULL,
+    CONSTRAINT second_signature_one_row_check CHECK (one_row)
+);
+ALTER TABLE ONLY statesvc.second_signature
+    ADD CONSTRAINT second_signature_pkey PRIMARY KEY (one_row);
+
 CREATE TABLE statesvc.service_key (
     name text NOT NULL,
     sealed_key bytea NOT NULL,
@@ -1238,7 +1247,9 @@ CREATE TABLE statesvc.signing_key (
     sealed_seed bytea,
     created_at timestamp with time zone NOT NULL,
     retired_at timestamp with time zone,
+    cosigner bytea,
     CONSTRAINT signing_key_check CHECK (((sealed_seed IS NULL) = (retired_at IS NOT NULL))),
+    CONSTRAINT signing_key_cosigner_size CHECK ((octet_length(cosigner) = 1312)),
     CONSTRAINT signing_key_key_id_check CHECK ((octet_length(key_id) = 4)),
     CONSTRAINT signing_key_public_key_check CHECK ((octet_length(public_key) = 32))
 );

@@ -93,6 +93,10 @@ class CheckpointParameters(ClosedModel):
             description="The first checkpoint that covers this many entries. Left out: the newest."
         ),
     ] = None
+    second_signature: Annotated[
+        bool,
+        Field(description="Add the ML-DSA-44 line, which the newest checkpoint has beside it."),
+    ] = False
 
 
 class LogKey(TypedDict):
@@ -101,6 +105,10 @@ class LogKey(TypedDict):
     id: Annotated[str, Field(description="8 hexadecimal digits, as in signatures.")]
     key: Annotated[
         str, Field(description="C2SP verifier key: name, key id, base64 of type and Ed25519 key.")
+    ]
+    cosigner: Annotated[
+        str | None,
+        Field(description="Verifier key of the ML-DSA-44 half, which signs the newest head too."),
     ]
     created_at: AwareDatetime
     retired_at: AwareDatetime | None
@@ -234,7 +242,8 @@ async def get_checkpoint(
     async with context.pool.connection() as connection:
         head = await _head(connection, call.parameters.size)
     call.headers[hdrs.CACHE_CONTROL] = "no-cache"
-    return RawAnswer(head.note.encode(), _TEXT, "utf-8")
+    second = head.second_signature if call.parameters.second_signature else None
+    return RawAnswer((head.note + (second or "")).encode(), _TEXT, "utf-8")
 
 
 @operation(
@@ -266,6 +275,7 @@ async def list_checkpoint_keys(context: Context, _call: Call[None, None]) -> Pag
             LogKey(
                 id=key.verifier.key_id.hex(),
                 key=str(key.verifier),
+                cosigner=None if key.cosigner is None else str(key.cosigner),
                 created_at=key.created_at,
                 retired_at=key.retired_at,
             )

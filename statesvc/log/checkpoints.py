@@ -15,12 +15,16 @@ SQL = queries("statesvc.log", "checkpoints")
 
 @dataclass(frozen=True, slots=True)
 class SignedHead:
-    """One row. `created_at` is the `sealed_at` of the entries that it added."""
+    """One row. `created_at` is the `sealed_at` of the entries that it added.
+
+    `second_signature`: the line of the ML-DSA-44 key; of the newest head alone.
+    """
 
     tree_size: int
     root: bytes
     note: str
     created_at: datetime
+    second_signature: str | None = None
 
     @property
     def epoch(self) -> int:

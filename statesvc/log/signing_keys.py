@@ -31,9 +31,13 @@ class SigningKeyError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
-    """A key. `sealed_seed` None: retired, its secret is gone."""
+    """A key. `sealed_seed` None: retired, its secret is gone.
+
+    `cosigner`: its ML-DSA-44 half; None: it never signed under a release that has it.
+    """
 
     verifier: VerifierKey
+    cosigner: VerifierKey | None
     created_at: datetime
     retired_at: datetime | None
     sealed_seed: bytes | None = field(repr=False)
@@ -45,11 +49,12 @@ async def read_keys(connection: AsyncConnection[Any]) -> list[SigningKey]:
     return [
         SigningKey(
             verifier=VerifierKey(origin, public_key),
+            cosigner=cosigner and VerifierKey(origin, cosigner),
             sealed_seed=sealed_seed,
             created_at=created_at,
             retired_at=retired_at,
         )
-        for origin, public_key, sealed_seed, created_at, retired_at in await cursor.fetchall()
+        for origin, public_key, cosigner, sealed_seed, created_at, retired_at in await cursor.fetchall()
     ]
 
 
@@ -65,7 +70,7 @@ def open_signers(keys: Sequence[SigningKey], master: MasterKeys) -> list[NoteSig
                 key.verifier.name, master.open(key.sealed_seed, _CONTEXT + key.verifier.key_id)
             )
             # a changed public half would publish heads that no pinned key verifies
-            if signer.verifier != key.verifier:
+            if signer.verifier != key.verifier or key.cosigner not in {None, signer.cosigner}:
                 raise SigningKeyError(
                     f"the public half of the log's key {key.verifier.key_id.hex()} was changed in"
                     " the database"
@@ -86,6 +91,10 @@ async def ensure_key(
         await _insert(
             connection, NoteSigner.fresh(origin or f"statesvc.local/{secrets.token_hex(4)}"), master
         )
+        keys = await read_keys(connection)
+    elif any(key.sealed_seed is not None and key.cosigner is None for key in keys):
+        for signer in open_signers(keys, master):
+            await connection.execute(_WRITE["add_cosigner"], _public(signer))
         keys = await read_keys(connection)
     return keys
 
@@ -177,13 +186,16 @@ def _target(key: SigningKey) -> str:
 
 
 async def _insert(connection: AsyncConnection[Any], signer: NoteSigner, master: MasterKeys) -> None:
-    key_id = signer.verifier.key_id
-    await connection.execute(
-        _WRITE["insert"],
-        {
-            "key_id": key_id,
-            "origin": signer.verifier.name,
-            "public_key": signer.verifier.public_key,
-            "sealed_seed": master.seal(signer.seed, _CONTEXT + key_id),
-        },
-    )
+    public = _public(signer)
+    sealed_seed = master.seal(signer.seed, _CONTEXT + signer.verifier.key_id)
+    await connection.execute(_WRITE["insert"], {**public, "sealed_seed": sealed_seed})
+
+
+def _public(signer: NoteSigner) -> dict[str, str | bytes | None]:
+    cosigner = signer.cosigner
+    return {
+        "key_id": signer.verifier.key_id,
+        "origin": signer.verifier.name,
+        "public_key": signer.verifier.public_key,
+        "cosigner": None if cosigner is None else cosigner.public_key,
+    }

@@ -1,7 +1,11 @@
 -- name: insert
 -- Keep a new key.
-INSERT INTO statesvc.signing_key (key_id, origin, public_key, sealed_seed, created_at)
-VALUES (%(key_id)s, %(origin)s, %(public_key)s, %(sealed_seed)s, statesvc.clock());
+INSERT INTO statesvc.signing_key (key_id, origin, public_key, cosigner, sealed_seed, created_at)
+VALUES (%(key_id)s, %(origin)s, %(public_key)s, %(cosigner)s, %(sealed_seed)s, statesvc.clock());
+
+-- name: add_cosigner
+-- Keep the ML-DSA-44 half of a key that an older release made.
+UPDATE statesvc.signing_key SET cosigner = %(cosigner)s WHERE key_id = %(key_id)s AND cosigner IS NULL;
 
 -- name: retire
 -- End a key and destroy its secret half.

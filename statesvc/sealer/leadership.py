@@ -226,6 +226,7 @@ async def publish(
         "root": checkpoint.root,
         "note": note,
         "created_at": sealed.sealed_at,
+        "second_signature": signers[-1].second_signature(checkpoint, at=sealed.sealed_at),
     }
     await connection.execute(SQL["publish"], parameters)
 

@@ -56,7 +56,12 @@ WITH placed AS (
 SELECT pg_current_xact_id()::text::bigint;
 
 -- name: publish
--- Keep a signed head.
+-- Keep a signed head. Its second signature takes the place of the last one's: it covers all before it, and one for each head would be most
+-- of a small log.
+WITH signed AS (
+    INSERT INTO statesvc.second_signature (tree_size, line) SELECT %(tree_size)s, %(second_signature)s::text WHERE %(second_signature)s::text IS NOT NULL
+    ON CONFLICT (one_row) DO UPDATE SET tree_size = excluded.tree_size, line = excluded.line
+)
 INSERT INTO statesvc.checkpoint (tree_size, root, note, created_at) VALUES (%(tree_size)s, %(root)s, %(note)s, %(created_at)s);
 
 -- name: refuse

@@ -17,7 +17,13 @@ from events.entry.kinds import FIRST_EPOCH
 from events.identity.ids import shipment_id as id_of
 from events.identity.recipe import DERIVED
 from events.identity.recipes import derives
-from events.merkle.checkpoint import Checkpoint, NoteError, VerifierKey, open_checkpoint
+from events.merkle.checkpoint import (
+    Checkpoint,
+    NoteError,
+    VerifierKey,
+    open_checkpoint,
+    second_signature_fault,
+)
 from events.merkle.proof import verify_consistency
 from events.merkle.proof_forms import check_receipt, check_tlog_proof
 from projections.row import ShipmentRow, rebuilt_row
@@ -106,6 +112,15 @@ def _flaws(
     Of the time stamp, of derived ids and states, and of the fan-outs' receivers.
     """
     head = open_checkpoint(bundle["log"]["checkpoint"], keys).checkpoint
+    log = bundle["log"]
+    fault = second_signature_fault(
+        log["checkpoint"],
+        log.get("second_signature"),
+        trusted=keys,
+        stated=map(VerifierKey.parse, log.get("cosigners", ())),
+    )
+    if fault is not None:
+        yield BundleFlaw("/log/second_signature", fault)
     yield from _stamp(bundle, head, keys, trust)
     documents = [orjson.loads(entry["canonical"]) for entry in bundle["entries"]]
     for place, (entry, document) in enumerate(zip(bundle["entries"], documents, strict=True)):

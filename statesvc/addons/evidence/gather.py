@@ -202,6 +202,9 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
             "checkpoint": head.note,
             "sealed_at": head.created_at.isoformat(),
             "keys": [str(key.verifier) for key in signing],
+            # from here on beside, never among, what 0.1.0's verifiers read
+            "cosigners": [str(key.cosigner) for key in signing if key.cosigner is not None],
+            "second_signature": head.second_signature,
             **({} if stamp is None else {"stamp": stamp}),
         },
         "as_of": None if wanted.as_of is None else await _as_of(connection, horizon, head),

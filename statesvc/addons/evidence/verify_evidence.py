@@ -139,6 +139,9 @@ def read_keys(lines: list[str]) -> Keys:
         name, _, rest = line.strip().partition("+")
         identity, _, encoded = rest.partition("+")
         material = decoded(encoded)
+        # an ML-DSA-44 key of the log: `statesvc verify --bundle` takes it, this file has no ML-DSA
+        if material[:1] == b"\x06":
+            continue
         if (
             len(material) != 33
             or material[:1] != b"\x01"

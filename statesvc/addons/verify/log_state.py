@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 import orjson
 from psycopg import Connection
 
-from events.merkle.checkpoint import NoteError, VerifierKey
+from events.merkle.checkpoint import NoteError, VerifierKey, second_signature_fault
 from statesvc.addons.verify.chain import SECRET_BYTES, Sums, read_heads
 from statesvc.addons.verify.conflict_rows import add_counters
 from statesvc.addons.verify.dedupe_keys import add_rows
@@ -144,6 +144,19 @@ def ids_beyond(connection: Connection[Any]) -> int | None:
     """Return a batch id in some table that was never given out; None where there is none."""
     given, highest = connection.execute(_SQL["id_bounds"]).fetchone() or (0, 0)
     return highest if highest is not None and highest > given else None
+
+
+def second_signature_faults(
+    connection: Connection[Any], trusted: Sequence[VerifierKey]
+) -> list[LogFault]:
+    """Check the ML-DSA-44 signature of the newest head."""
+    row = connection.execute(_SQL["second_signature"], binary=True).fetchone()
+    if row is None:
+        return []
+    note, line, names, cosigners = row
+    stated = map(VerifierKey, names, cosigners)
+    why = second_signature_fault(note, line, trusted=trusted, stated=stated)
+    return [] if why is None else [LogFault("second_signature", "newest head", "line", why)]
 
 
 def _announced(connection: Connection[Any]) -> dict[str, int]:

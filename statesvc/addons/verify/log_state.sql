@@ -6,6 +6,14 @@ SELECT origin, public_key FROM statesvc.signing_key ORDER BY created_at, key_id;
 -- Return how far heads reach.
 SELECT coalesce(max(tree_size), 0) FROM statesvc.checkpoint;
 
+-- name: second_signature
+-- Return the newest head's note, its second signature, and the keys for it.
+SELECT c.note, s.line, k.origins, k.cosigners
+FROM statesvc.checkpoint c LEFT JOIN statesvc.second_signature s USING (tree_size),
+    (SELECT coalesce(array_agg(origin), '{}') AS origins, coalesce(array_agg(cosigner), '{}') AS cosigners
+    FROM statesvc.signing_key WHERE cosigner IS NOT NULL) k
+ORDER BY c.tree_size DESC LIMIT 1;
+
 -- name: announcements
 -- Return where in the log keys were announced.
 SELECT s.first_index + a.ordinal, a.canonical FROM statesvc.action a JOIN statesvc.sealed_batch s ON s.batch_id = a.batch_id

@@ -31,7 +31,13 @@ from statesvc.addons.verify.erasures import compare_erasures
 from statesvc.addons.verify.event_ids import read_digests
 from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
 from statesvc.addons.verify.forks import given_up
-from statesvc.addons.verify.log_state import LogSnapshot, ids_beyond, is_sealed_late, read_snapshot
+from statesvc.addons.verify.log_state import (
+    LogSnapshot,
+    ids_beyond,
+    is_sealed_late,
+    read_snapshot,
+    second_signature_faults,
+)
 from statesvc.addons.verify.message_rows import renamed_streams
 from statesvc.addons.verify.notification_rows import OPEN, WORDS, compare_notifications, reworded
 from statesvc.addons.verify.tree_builder import TreeBuilder
@@ -318,6 +324,7 @@ class Verification:
             self._found(renamed_streams(connection))
         self.report.stamps, faults = check_stamps(connection, self._order.trust)
         self._found(faults)
+        self._found(second_signature_faults(connection, self._order.keys))
         beyond = ids_beyond(connection)
         if beyond is not None:
             self._found(

@@ -1,21 +1,27 @@
 """Proofs in standard forms, read by programs that are not ours: what they hold, and what they refuse."""
 
 import base64
+import subprocess
+import sys
+import zipfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from proofbundle.checkpoint import verify_cosignature
 from proofbundle.tlogproof import verify_tlog_proof
 from scitt_cose.receipt import verify_receipt  # type: ignore[import-untyped]
 
-from events.merkle.checkpoint import VerifierKey
+from events.merkle.checkpoint import NoteSigner, VerifierKey, read_checkpoint
 from events.vocabulary import Status
 from statesvc.addons.evidence.bundle import proof_files
 from statesvc.addons.evidence.check_bundle import check
 from statesvc.addons.evidence.gather import GatheredEvidence, Wanted, gather
+from tests.migrations.kept_release import KeptRelease, kept_releases
 from tests.world.story import Story, scan, story
 
 NUMBERS = [f"1ZPROOF{number:03}" for number in range(10)]
@@ -62,6 +68,31 @@ async def test_other_programs_hold_each_proof_of_ten_parcels(database: Any) -> N
             tlog_file, cose_file = proof_files(entry)
             assert tlog_proof_holds(files[tlog_file].decode(), canonical, key)
             assert receipt_holds(files[cose_file], canonical, key)
+
+
+def exit_code_of(verifier: str, file: Path, key: VerifierKey) -> int:
+    command = (sys.executable, "-I", verifier, file, "--key", str(key))
+    return subprocess.run(command, capture_output=True, check=False).returncode
+
+
+@pytest.mark.usefixtures("own_processes")
+@pytest.mark.parametrize("kept", kept_releases(), ids=lambda kept: kept.folder.name)
+async def test_the_verifier_of_each_release_holds_the_evidence_of_today(
+    kept: KeptRelease, database: Any, tmp_path: Path
+) -> None:
+    async with story(database) as log:
+        for number in NUMBERS:
+            await log.parcel(number)
+        await log.seal()
+        all_evidence = [await evidence_of(log, number) for number in NUMBERS]
+    with zipfile.ZipFile(kept.evidence) as released:
+        verifier = released.extract("verify_evidence.py", tmp_path)
+    file = tmp_path / "evidence.json"
+    for number, evidence in zip(NUMBERS, all_evidence, strict=True):
+        document = orjson.dumps(evidence.sealed())
+        for content, wanted in ((document, 0), (document.replace(number.encode(), b"1Z"), 1)):
+            file.write_bytes(content)
+            assert exit_code_of(verifier, file, evidence.signers[-1].verifier) == wanted
 
 
 Change = Callable[[bytes], bytes]
@@ -152,3 +183,34 @@ async def test_a_proof_of_another_entry_is_refused(database: Any) -> None:
     assert not tlog_proof_holds(files[tlog_file].decode(), canonical, key)
     assert not receipt_holds(files[cose_file], canonical, key)
     assert len(check(orjson.dumps(evidence.sealed()), [key], files=files)) == 2
+
+
+async def test_the_second_signature_of_the_head_is_held_where_it_is_or_must_be(
+    database: Any,
+) -> None:
+    async with story(database) as log:
+        for _ in range(2):
+            await log.say(scan(NUMBERS[0], 1, Status.IN_TRANSIT))
+            await log.seal()
+        evidence = await evidence_of(log, NUMBERS[0])
+        assert len(await log.rows("SELECT FROM statesvc.second_signature")) == 1
+    ed25519, ml_dsa = evidence.signers[-1].verifier, evidence.signers[-1].cosigner
+    assert ml_dsa is not None
+    log_part = evidence.bundle["log"]
+    note = log_part["checkpoint"] + log_part["second_signature"]
+    assert verify_cosignature(note, str(ml_dsa))["ok"]
+    assert log_part["cosigners"] == [str(ml_dsa)]
+
+    def pointers(key: VerifierKey, **changed: Any) -> list[str]:
+        bundle = GatheredEvidence(
+            {**evidence.bundle, "log": {**log_part, **changed}}, evidence.signers
+        )
+        return [flaw.pointer for flaw in check(orjson.dumps(bundle.sealed()), [ed25519, key])]
+
+    assert pointers(ed25519) == pointers(ml_dsa) == []
+    assert pointers(ed25519, second_signature=None, cosigners=[]) == []
+    assert pointers(ml_dsa, second_signature=None) == ["/log/second_signature"]
+    another = NoteSigner.fresh(ed25519.name)
+    by_another = another.second_signature(read_checkpoint(note), at=None)
+    stated = {"second_signature": by_another, "cosigners": [str(another.cosigner)]}
+    assert pointers(ml_dsa, **stated) == ["/log/second_signature"]

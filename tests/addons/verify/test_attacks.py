@@ -21,11 +21,13 @@ from statesvc.addons.verify import chain, entries, parts
 from statesvc.addons.verify import tree_range as tree
 from statesvc.addons.verify import verify_log as run
 from statesvc.log.batch_row import write_batch
+from statesvc.log.checkpoints import latest_head
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.signing_keys import read_keys
 from statesvc.log.tree_nodes import tree_root
+from statesvc.sealer.leadership import signers_of
 from tests.world.attack import attack, attacker, places, sealed_story, verify
-from tests.world.story import Story
+from tests.world.story import MASTER, Story
 
 pytestmark = pytest.mark.slow
 
@@ -376,6 +378,34 @@ async def sign_over(database: Any, log: Story, signer: NoteSigner, *, above: int
                     "UPDATE statesvc.checkpoint SET root = %s, note = %s WHERE tree_size = %s",
                     (root, note, size),
                 )
+        await hand.execute("DELETE FROM statesvc.second_signature")
+
+
+async def test_who_has_broken_ed25519_alone_cannot_sign_for_those_who_ask_for_ml_dsa(
+    database: Any,
+) -> None:
+    async with sealed_story(database) as log, attacker(database) as hand:
+        (signer,) = await signers_of(log.connection, MASTER)
+        assert signer.cosigner is not None
+        keys = [signer.verifier, signer.cosigner]
+        assert verify(database, keys=keys).sound
+        await rewrite(
+            hand, "action", "batch_id = (SELECT max(batch_id) FROM statesvc.action)", actor="x"
+        )
+        first = (await log.rows("SELECT min(tree_size) FROM statesvc.checkpoint"))[0][0]
+        line = (await log.rows("SELECT line FROM statesvc.second_signature"))[0][0]
+        await sign_over(database, log, signer, above=first)
+        fault = "second_signature (newest head), line: "
+        assert fault + "the head has no signature by ML-DSA-44" in places(
+            verify(database, keys=keys)
+        )
+        head = await latest_head(log.connection)
+        assert head is not None
+        await hand.execute(
+            "INSERT INTO statesvc.second_signature (tree_size, line) VALUES (%s, %s)",
+            (head.tree_size, line),
+        )
+        assert any(each.startswith(fault) for each in places(verify(database, keys=keys)))
 
 
 async def test_a_key_that_only_the_database_knows_is_not_believed(database: Any) -> None:

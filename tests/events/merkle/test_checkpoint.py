@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from proofbundle.checkpoint import verify_cosignature
 
 from events.merkle.checkpoint import (
     Checkpoint,
@@ -16,6 +17,7 @@ from events.merkle.checkpoint import (
     VerifierKey,
     open_checkpoint,
     read_checkpoint,
+    second_signature_fault,
 )
 
 ROOT = bytes(range(32))
@@ -52,6 +54,41 @@ def test_a_checkpoint_is_signed_and_opened() -> None:
     assert opened.checkpoint == HEAD
     assert opened.signed_by == {SIGNER.verifier}
     assert read_checkpoint(note.encode()) == HEAD
+
+
+def test_a_second_signature_is_held_by_a_program_that_is_not_ours() -> None:
+    at = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
+    line, key = SIGNER.second_signature(HEAD, at=at), SIGNER.cosigner
+    assert line is not None
+    assert key is not None
+    note = HEAD.signed([SIGNER], at=at) + line
+    read = verify_cosignature(note, str(key))
+    assert (read["ok"], read["alg"], read["tree_size"]) == (True, "ml-dsa-44", 4711)
+    assert not verify_cosignature(note.replace("4711", "4712", 1), str(key))["ok"]
+    assert VerifierKey.parse(str(key)) == key
+    # readers that do not know the key pass over the line
+    assert open_checkpoint(note, [SIGNER.verifier]).signed_by == {SIGNER.verifier}
+    assert open_checkpoint(note, [SIGNER.verifier, key]).signed_by == {SIGNER.verifier, key}
+
+
+def test_a_second_signature_that_is_missing_changed_or_by_another_is_found() -> None:
+    note, key, other = HEAD.signed([SIGNER]), SIGNER.cosigner, OTHER.cosigner
+    line = SIGNER.second_signature(HEAD, at=None)
+    assert line is not None
+    assert key is not None
+    assert other is not None
+    grown = Checkpoint(HEAD.origin, HEAD.size + 1, HEAD.root)
+
+    def fault(line: str | None, *trusted: VerifierKey) -> str | None:
+        return second_signature_fault(note, line, trusted=trusted, stated=[key])
+
+    assert fault(line) is None
+    assert fault(line, SIGNER.verifier, key) is None
+    assert fault(None, SIGNER.verifier) is None
+    assert fault(None, key) == "the head has no signature by ML-DSA-44"
+    assert fault(line, other) == "no known key has signed the checkpoint"
+    assert "does not fit" in str(fault(SIGNER.second_signature(grown, at=None)))
+    assert fault("no line\n", key) == "a signature line reads `— name base64`"
 
 
 def test_a_checkpoint_says_when_it_was_signed() -> None:
