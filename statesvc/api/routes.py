@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from statesvc.api import action_operations as actions
-from statesvc.api import awaited_operations as awaited
 from statesvc.api import dead_letter_operations as dead_letters
 from statesvc.api import dead_letter_settling_operations as dead_letter_settling
 from statesvc.api import erasure_operations as erasure
@@ -16,7 +15,6 @@ from statesvc.api import lookup_operations as lookups
 from statesvc.api import message_operations as messages
 from statesvc.api import queue_operations as queue
 from statesvc.api import reference_operations as references
-from statesvc.api import report_operations as reports
 from statesvc.api import rollout_operations as rollouts
 from statesvc.api import shipment_list_operations as shipment_list
 from statesvc.api import shipment_operations as shipments
@@ -33,14 +31,12 @@ def routes(context: Context) -> Sequence[Route]:
         *routes_of(shipment_list.OPERATIONS, context),
         *routes_of(lookups.OPERATIONS, context),
         *routes_of(references.OPERATIONS, context),
-        *routes_of(awaited.OPERATIONS, context),
         *routes_of(shipments.OPERATIONS, context),
         *routes_of(erasure.OPERATIONS, context),
         *routes_of(messages.OPERATIONS, context),
         *routes_of(log.OPERATIONS, context),
         *routes_of(dead_letters.OPERATIONS, context),
         *routes_of(dead_letter_settling.OPERATIONS, context),
-        *routes_of(reports.OPERATIONS, context),
         *routes_of(rollouts.OPERATIONS, context),
         *routes_of(legal_holds.OPERATIONS, context),
         *routes_of(queue.OPERATIONS, context),

@@ -26,7 +26,6 @@ from statesvc.http.problem import PROBLEM_KINDS, Code
 from statesvc.queue.depths import QueueDepths
 from statesvc.reading.rollout_store import ALL
 from statesvc.seams import VARIABLE, is_on, parts, sentence
-from statesvc.shipments.awaited_numbers import COUNT_MAX
 from statesvc.spool.spool_state import spool_findings
 
 READY_SECONDS_MAX: Final = 60.0
@@ -280,18 +279,6 @@ def _subscriptions(facts: Facts) -> Iterator[Finding]:
     yield from slow_findings(facts.late_subscriptions, unsent_ids, cause=facts.without("notifier"))
 
 
-def _awaited(facts: Facts) -> Iterator[Finding]:
-    """Count registered numbers without an event; their subscribers were notified."""
-    unheard = facts.never_heard
-    if unheard.last_seconds is not None:
-        least = "at least " if unheard.count == COUNT_MAX else ""
-        text = (
-            f"within a day the hours of {least}{unheard.count:,} were over and nothing was heard ({', '.join(unheard.carriers)}); "
-            f"the last {duration(unheard.last_seconds)} ago"
-        )
-        yield Finding(urgency=Urgency.NOTE, about="awaited numbers", text=text)
-
-
 def _addons(facts: Facts) -> Iterator[Finding]:
     if any(facts.archived) and not is_on("archive"):
         text = (
@@ -334,7 +321,6 @@ CHECKS: Final = (
     Check("readers", "each carrier is read as its rollout says", _readings),
     Check("dead letters", "none", _dead_letters),
     Check("subscriptions", "each takes what it is sent", _subscriptions),
-    Check("awaited numbers", "something was heard of each within its hours", _awaited),
 )
 """The cheap checks, that `GET /v1/status` makes; doctor makes them too."""
 

@@ -27,7 +27,6 @@ from statesvc.reading.rollout_store import Lacking, lacking_workers
 from statesvc.sealer.clock_check import ClockCheck, ClockError
 from statesvc.sealer.lead import silent_lead
 from statesvc.seams import parts
-from statesvc.shipments.awaited_numbers import NeverHeard, never_heard_of_late
 from statesvc.spool.spool_state import SpoolState, read_spools
 
 _SQL = queries("statesvc.api", "status_facts")
@@ -75,7 +74,6 @@ class Facts:
     lacking: Sequence[Lacking]
     left: Sequence[LeftShare]
     unsent: Sequence[Unsent]
-    never_heard: NeverHeard
     spools: Sequence[SpoolState]
     pushes: Mapping[str, Pushes]
     unread: Sequence[Finding]
@@ -151,11 +149,6 @@ async def read_facts(connection: AsyncConnection[Any]) -> Facts:
         lacking=await part("readers", lambda: lacking_workers(connection), otherwise=[]),
         left=left_shares(await part("readers", lambda: list_readings(connection), otherwise=[])),
         unsent=[Unsent(*row) for row in await rows("subscriptions", "unsent", asked)],
-        never_heard=await part(
-            "awaited numbers",
-            lambda: never_heard_of_late(connection),
-            otherwise=NeverHeard(0, None, []),
-        ),
         spools=await part("spool", lambda: read_spools(connection), otherwise=[]),
         pushes={
             carrier_id: Pushes(*counts) for carrier_id, *counts in await rows("pushes", "pushes")

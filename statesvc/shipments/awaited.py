@@ -1,8 +1,4 @@
-"""Awaited numbers: registered with a carrier that only pushes, with hours for the first scan.
-
-The check is made once, when the hours are over (`statesvc/addons/expectations/never_heard.py`), so
-it adds no cost to a push.
-"""
+"""Awaited numbers, as entries of the log have them: at an earlier time, and after an erasure."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -13,15 +9,14 @@ from psycopg import AsyncConnection
 
 from events.identity.ids import awaited_id, shipment_id
 from statesvc.database.queries import queries
-from statesvc.log.actions import SHIPMENT, Action, record_actions
+from statesvc.log.actions import SHIPMENT, Action
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.as_of import Horizon
-from statesvc.shipments.references import AttachedTo, AwaitedNumber, NumberErasedError
+from statesvc.shipments.references import AttachedTo, AwaitedNumber
 
-HOURS_MAX: Final = 24 * 365
 SHOWN_DAYS: Final = 30
 """Days for which a number shows that it was never heard of."""
-_AWAIT: Final = "await_shipment"
+AWAIT: Final = "await_shipment"
 _STOP: Final = "stop_awaiting_shipment"
 _SQL = queries("statesvc.shipments", "awaited")
 Connection = AsyncConnection[Any]
@@ -36,51 +31,12 @@ class AwaitedHours(NamedTuple):
     observed_at: datetime | None
 
 
-async def await_number(
-    connection: Connection, number: AttachedTo, hours: int, *, actor: str, why: Mapping[str, str]
-) -> AwaitedHours:
-    """Await it, with an entry in the log unless it is awaited for these hours already.
-
-    Raises NumberErasedError.
-    """
-    async with connection.transaction():
-        (is_erased,) = await _row(connection, "is_erased", number._asdict()) or (False,)
-        if is_erased:
-            raise NumberErasedError
-        row = await _row(connection, "lock_awaited", number._asdict())
-        if (
-            row is not None
-            and (present := AwaitedHours(*row)).hours == hours
-            and present.observed_at is None
-        ):
-            # no second entry: a shop that sends the same order again must not fill the log
-            return present
-        row = await _row(connection, "put_awaited", {**number._asdict(), "hours": hours})
-        assert row is not None  # noqa: S101 - RETURNING of one row
-        awaited = AwaitedHours(*row)
-        # A number that was heard of is dropped without an entry, so the log alone cannot tell
-        # whether other hours count from the first request or from this one.
-        details = {"hours": hours, "since": awaited.awaited_at.isoformat(), **why}
-        await record_actions(connection, [_action(_AWAIT, number, details, actor)])
-    return awaited
-
-
-async def stop_awaiting(
-    connection: Connection, number: AttachedTo, *, actor: str, why: Mapping[str, str]
-) -> bool:
-    """Stop awaiting it. False: it was not awaited."""
-    async with connection.transaction():
-        actions = await forget_awaited(connection, number, actor=actor, why=why)
-        await record_actions(connection, actions)
-    return bool(actions)
-
-
 async def forget_awaited(
     connection: Connection, number: AttachedTo, *, actor: str, why: Mapping[str, str]
 ) -> list[Action]:
     """Forget the number in the caller's transaction; return what the caller records of it."""
     row = await _row(connection, "delete_awaited", number._asdict())
-    return [] if row is None else [_action(_STOP, number, {"hours": row[0], **why}, actor)]
+    return [] if row is None else [awaited_action(_STOP, number, {"hours": row[0], **why}, actor)]
 
 
 async def awaited_number_at(
@@ -92,7 +48,7 @@ async def awaited_number_at(
     """
     asked = {
         "target": _target(number),
-        "verbs": [_AWAIT, _STOP],
+        "verbs": [AWAIT, _STOP],
         "awaited_id": awaited_id(*number),
         "size": horizon.size,
     }
@@ -127,7 +83,7 @@ def _after(awaited: AwaitedHours | None, entry: Mapping[str, Any]) -> AwaitedHou
     return AwaitedHours(details["hours"], since, since + timedelta(hours=details["hours"]), None)
 
 
-def _action(verb: str, number: AttachedTo, details: Mapping[str, Any], actor: str) -> Action:
+def awaited_action(verb: str, number: AttachedTo, details: Mapping[str, Any], actor: str) -> Action:
     return Action(actor=actor, verb=verb, target=_target(number), details=details)
 
 

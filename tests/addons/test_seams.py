@@ -84,6 +84,8 @@ async def test_a_target_of_an_addon_that_is_off_names_it(monkeypatch: pytest.Mon
         ("/portal/subscriptions/1", "console"),
         ("/v1/shipments/ups/1Z0001/evidence", "evidence"),
         ("/v1/expectations/ups", "expectations"),
+        ("/v1/reports/promises/late", "expectations"),
+        ("/v1/shipments/ups/1Z0001/awaited", "expectations"),
         ("/v1/carriers/ups/mappings/7/renormalize", "mappings"),
     ],
 )

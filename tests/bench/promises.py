@@ -10,7 +10,7 @@ from typing import Final
 
 from psycopg import AsyncConnection
 
-from statesvc.shipments.promise_report import (
+from statesvc.addons.expectations.promise_report import (
     DIMENSIONS,
     PromiseFilter,
     late_parcels,

@@ -16,12 +16,12 @@ from events.spelling import normalize_number
 from statesvc.addons.archive.archive_identity import MARKER
 from statesvc.addons.archive.month_ledger import LOG_LEDGER
 from statesvc.addons.archive.month_pass import LogArchiving, MonthPassResult, archive_months
+from statesvc.addons.expectations.awaited_numbers import await_number
 from statesvc.addons.expectations.never_heard import observe_never_heard
 from statesvc.addons.verify.verify_log import VerificationReport
 from statesvc.files.archive_folder import ArchivePath, files_of
 from statesvc.log.history import History
 from statesvc.log.log_months import LogMonth, months
-from statesvc.shipments.awaited import await_number
 from statesvc.shipments.references import AttachedTo
 from tests.world.attack import verify
 from tests.world.database import Database

@@ -9,12 +9,12 @@ from events.carriers import CARRIERS
 from statesvc.addons.console.charts import Bar, bars
 from statesvc.addons.console.screen import MenuGroup, PageRequest, Screen
 from statesvc.addons.console.shipment_screens import path_of
-from statesvc.api.report_files import MEDIA_TYPES
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 
 PATH: Final = "/console/promises"
 _CALL: Final = "/v1/reports/promises"
+_MEDIA_TYPES: Final = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 _FILTERS: Final = ("since", "until", "carrier_id", "service", "lane")
 _LATE: Final = 50
 _GROUPS: Final = 40
@@ -37,7 +37,7 @@ async def show_report(visit: PageRequest) -> Mapping[str, Any]:
         "months": month_chart(by_month),
         "late": [(parcel, path_of(parcel)) for parcel in late["items"]],
         "next_cursor": late["next_cursor"],
-        "formats": list(MEDIA_TYPES),
+        "formats": list(_MEDIA_TYPES),
     }
 
 
@@ -69,20 +69,20 @@ def month_chart(groups: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - m
 async def export(visit: PageRequest) -> web.StreamResponse:
     """Export a table as a file."""
     table, form = visit.query("table") or "groups", visit.query("format") or "csv"
-    if table not in _TABLES or form not in MEDIA_TYPES:
+    if table not in _TABLES or form not in _MEDIA_TYPES:
         raise Problem(
             Code.INVALID_REQUEST,
-            f"`table` is one of {', '.join(_TABLES)}, `format` one of {', '.join(MEDIA_TYPES)}",
+            f"`table` is one of {', '.join(_TABLES)}, `format` one of {', '.join(_MEDIA_TYPES)}",
         )
     content = await visit.fetch(
-        f"GET {_CALL}/export", **_wanted(visit), table=table, format=form, accept=MEDIA_TYPES[form]
+        f"GET {_CALL}/export", **_wanted(visit), table=table, format=form, accept=_MEDIA_TYPES[form]
     )
     headers = {
         hdrs.CONTENT_DISPOSITION: f'attachment; filename="promises-{table}.{form}"',
         hdrs.CACHE_CONTROL: "no-store",
         "X-Content-Type-Options": "nosniff",
     }
-    return web.Response(body=content, content_type=MEDIA_TYPES[form], headers=headers)
+    return web.Response(body=content, content_type=_MEDIA_TYPES[form], headers=headers)
 
 
 def _wanted(visit: PageRequest) -> dict[str, str]:

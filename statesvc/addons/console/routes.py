@@ -22,6 +22,7 @@ from statesvc.addons.console.web_sessions import WebSessions
 from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.operation import Route
 from statesvc.http.served_calls import ServedCalls
+from statesvc.seams import is_on
 
 
 def served_pages(served: ServedCalls) -> list[Route]:
@@ -38,8 +39,7 @@ def served_pages(served: ServedCalls) -> list[Route]:
         *((screens, [], disclosures) for screens, disclosures in about_shipments),
         ([*declared_pages(calls, declared)], declared, [*declared_disclosures(calls, declared)]),
         (subscriptions, [], answers),
-        (promise_pages(), [], []),
-        (*expectation_pages(), []),
+        *([(promise_pages(), [], []), (*expectation_pages(), [])] if is_on("expectations") else []),
         (runbook_pages(), [], []),
     ]
     screens = [screen for screens, _, _ in pages for screen in screens]

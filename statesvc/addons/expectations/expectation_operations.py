@@ -2,6 +2,8 @@
 
 from typing import Final, cast
 
+from statesvc.addons.expectations import awaited_operations as awaited
+from statesvc.addons.expectations import promise_operations as promises
 from statesvc.addons.expectations.expectation_models import (
     AllHours,
     CarrierExpectations,
@@ -146,4 +148,11 @@ def _shown(stated: StatedBook, scope: RuleScope) -> CarrierExpectations:
     )
 
 
-OPERATIONS: Final = (list_expectations, get_expectations, change_expectations, preview_expectations)
+OPERATIONS: Final = (
+    *awaited.OPERATIONS,
+    *promises.OPERATIONS,
+    list_expectations,
+    get_expectations,
+    change_expectations,
+    preview_expectations,
+)

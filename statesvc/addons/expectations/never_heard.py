@@ -14,6 +14,7 @@ from events.entry.kinds import leaf, observation_document
 from events.identity.ids import awaited_id, shipment_id
 from projections.expectations import FIRST_SEQUENCE, Deadline, Expectation
 from projections.state import INITIAL
+from statesvc.addons.expectations.awaited_numbers import NUMBERS, heard_numbers
 from statesvc.addons.expectations.observe import (
     DueShipment,
     Observation,
@@ -25,7 +26,6 @@ from statesvc.database.queries import encoded, queries, uuids
 from statesvc.log.batch_row import BatchStamp, begin_batch
 from statesvc.log.event_store import reserve_streams
 from statesvc.shipments.awaited import SHOWN_DAYS
-from statesvc.shipments.awaited_numbers import NUMBERS, heard_numbers
 
 AT_ONCE: Final = 500
 PUT_OFF_AT_ONCE: Final = 5_000

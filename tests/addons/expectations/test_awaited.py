@@ -5,6 +5,8 @@ from whoever was erased.
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from events.vocabulary import Status
 from statesvc.addons.expectations.never_heard import observe_never_heard
 from statesvc.privacy.erasure import Erasure, erase
@@ -175,3 +177,14 @@ async def test_that_nothing_was_heard_is_found_by_its_number_with_the_body_as_it
     assert (await resent(api, subscription_id, found["webhook_id"])).status == 200
     assert await sent(api) == [body]
     assert len((await shown(api, subscription_id, found["webhook_id"]))["attempts"]) == 2
+
+
+async def test_what_was_never_heard_of_is_known_while_the_add_on_is_off(
+    api: Any, database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put(api)
+    await never_heard(api, database)
+    monkeypatch.setenv("STATESVC_ADDONS", "")
+    assert (await api.get(STATE)).body["flags"] == ["never_heard"]
+    status = (await api.call("GET", "/v1/status", scopes="ops")).body
+    assert [one for one in status["troubles"] if one["about"] == "awaited numbers"] == []

@@ -28,12 +28,13 @@ from psycopg import AsyncConnection
 
 from events.vocabulary import Status
 from statesvc.addons.expectations import never_heard as watching
+from statesvc.addons.expectations.awaited_numbers import await_number, stop_awaiting
 from statesvc.addons.expectations.never_heard import observe_never_heard
 from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.privacy.erasure import Erasure, erase
 from statesvc.shipments import awaited as awaiting
-from statesvc.shipments.awaited import SHOWN_DAYS, AwaitedHours, await_number, stop_awaiting
+from statesvc.shipments.awaited import SHOWN_DAYS, AwaitedHours
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from statesvc.shipments.references import AttachedTo, NumberErasedError
 from tests.addons.expectations.test_expectation_model import FROZEN_CLOCK

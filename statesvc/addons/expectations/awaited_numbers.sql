@@ -35,3 +35,23 @@ FROM (
 SELECT u.carrier_id, u.number FROM unnest(%(carrier_ids)b::text[], %(numbers)b::text[], %(shipment_ids)b::uuid[]) AS u(carrier_id, number, shipment_id)
 WHERE EXISTS (SELECT FROM statesvc.stream t WHERE t.carrier_id = u.carrier_id AND t.number = u.number AND t.version > 0)
     OR EXISTS (SELECT FROM statesvc.stream t WHERE t.parcel_id = u.shipment_id AND t.version > 0);
+
+-- name: is_erased
+-- Return whether the number was erased: it takes nothing any more.
+SELECT EXISTS (SELECT FROM statesvc.shipment_references r
+    WHERE r.number = %(number)s AND r.carrier_id = %(carrier_id)s AND r.erased_at IS NOT NULL);
+
+-- name: lock_awaited
+-- Lock and return what is expected of a number; its row is locked, so that of two changes the second sees the first.
+SELECT w.hours, w.awaited_at, w.due_at, w.observed_at FROM statesvc.awaited_number w
+WHERE w.number = %(number)s AND w.carrier_id = %(carrier_id)s FOR UPDATE;
+
+-- name: put_awaited
+-- Await a number; other hours count from when it was first awaited, and after it was observed from now on.
+INSERT INTO statesvc.awaited_number AS w (number, carrier_id, hours, awaited_at, due_at)
+SELECT %(number)s, %(carrier_id)s, %(hours)s, t.at, t.at + make_interval(hours => %(hours)s) FROM (SELECT statesvc.clock() AS at) t
+ON CONFLICT (number, carrier_id) DO UPDATE
+SET hours = excluded.hours, observed_at = NULL,
+    awaited_at = CASE WHEN w.observed_at IS NULL THEN w.awaited_at ELSE excluded.awaited_at END,
+    due_at = CASE WHEN w.observed_at IS NULL THEN w.awaited_at + make_interval(hours => excluded.hours) ELSE excluded.due_at END
+RETURNING w.hours, w.awaited_at, w.due_at, w.observed_at;

@@ -10,15 +10,7 @@ from aiohttp import hdrs
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Day, Name
-from statesvc.api.report_files import MEDIA_TYPES, ParquetUnavailableError, ReportFormat, as_file
-from statesvc.http.call import Call
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.operation import RawAnswer, operation
-from statesvc.http.paging import LIMIT_DEFAULT, LIMIT_MAX, Page, decode_cursor, encode_cursor
-from statesvc.http.problem import Code, Problem
-from statesvc.shipments.promise_report import (
+from statesvc.addons.expectations.promise_report import (
     DIMENSIONS,
     FROM_THE_START,
     Dimension,
@@ -29,6 +21,19 @@ from statesvc.shipments.promise_report import (
     late_parcels,
     promise_groups,
 )
+from statesvc.addons.expectations.report_files import (
+    MEDIA_TYPES,
+    ParquetUnavailableError,
+    ReportFormat,
+    as_file,
+)
+from statesvc.api.operation_context import Context
+from statesvc.api.parameters import Day, Name
+from statesvc.http.call import Call
+from statesvc.http.closed_model import ClosedModel
+from statesvc.http.operation import RawAnswer, operation
+from statesvc.http.paging import LIMIT_DEFAULT, LIMIT_MAX, Page, decode_cursor, encode_cursor
+from statesvc.http.problem import Code, Problem
 
 LATE_MAX: Final = 100_000
 """Rows of a file; more are asked for in several ranges of days."""

@@ -6,6 +6,13 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
+from statesvc.addons.expectations.awaited_numbers import (
+    HOURS_MAX,
+    AwaitedPosition,
+    await_number,
+    list_unheard,
+    stop_awaiting,
+)
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Name
 from statesvc.api.reference_operations import ReferencesParameters, attached_to
@@ -16,8 +23,6 @@ from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import NO_CONTENT, Code, Problem
 from statesvc.http.views import Column, Table
-from statesvc.shipments.awaited import HOURS_MAX, await_number, stop_awaiting
-from statesvc.shipments.awaited_numbers import AwaitedPosition, list_unheard
 from statesvc.shipments.references import NumberErasedError
 
 _PATH: Final = "/v1/shipments/{carrier_id}/{tracking_number}/awaited"

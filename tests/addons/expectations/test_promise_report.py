@@ -16,7 +16,7 @@ import pytest
 
 from events.event import EventPlace, Reading
 from events.vocabulary import Kind, Status
-from statesvc.shipments.promise_report import percentile
+from statesvc.addons.expectations.promise_report import percentile
 from tests.world.story import MORNING, Story, scan
 
 PATH = "/v1/reports/promises"

@@ -24,7 +24,7 @@ from statesvc.database.queries import queries
 Dimension = Literal["carrier", "service", "lane", "month"]
 DIMENSIONS: Final[tuple[Dimension, ...]] = ("carrier", "service", "lane", "month")
 DAYS_DEFAULT: Final = 90
-_SQL = queries("statesvc.shipments", "promise_report")
+_SQL = queries("statesvc.addons.expectations", "promise_report")
 Connection = AsyncConnection[Any]
 
 
