@@ -29,6 +29,9 @@ def test_each_part_that_an_addon_declares_is_there(name: str) -> None:
     for part in (*parts, *named):
         assert part.startswith(f"statesvc.addons.{name}.")
         resolve_name(part)
+    for rows in addon.commands.values():
+        for row in rows.values():
+            resolve_name(row.module)
 
 
 def test_schemes_and_paths_are_those_that_the_addons_serve() -> None:

@@ -12,7 +12,7 @@ ADDON: Final = AddOn(
     commands={
         "Repair": {
             "renormalize": ListedCommand(
-                f"{_PACKAGE}.renormalize_command",
+                "statesvc.cli.declared",
                 "read history again, append corrections",
                 calls_api=True,
             )
