@@ -20,8 +20,11 @@ from statesvc.database.wakeups.wakeup import INBOX, Wakes
 from statesvc.spool.drainer import SQL, Drainer, ServerClock
 from statesvc.spool.spool import Spool
 
-ANSWER_SECONDS: Final = 0.3
-"""Longest wait of a push for the database, and of a probe that closes the breaker."""
+ANSWER_SECONDS: Final = 0.25
+"""Longest wait of a push for the database, and of a probe that closes the breaker.
+
+The rest of the 300 ms to an ACK is for the write to the spool.
+"""
 PROBE_SECONDS: Final = 0.5
 IDLE_SECONDS: Final = 30.0
 _REST: Final = 2.0

@@ -27,6 +27,15 @@ _PAUSES_SECONDS: Final = (0.1, 0.5, 1.0, 2.0)
 _TAKEN: Final = 200
 
 
+@dataclass(frozen=True, slots=True)
+class Try:
+    """A request; `began` on the monotonic clock, `status` 0: no answer."""
+
+    began: float
+    seconds: float
+    status: int
+
+
 @dataclass(slots=True)
 class Sent:
     """Answers that the carriers got.
@@ -41,6 +50,7 @@ class Sent:
     ack_seconds: list[float] = field(default_factory=list)
     acked_at: list[float] = field(default_factory=list)
     """On the monotonic clock, in order."""
+    tries: list[Try] = field(default_factory=list)
 
 
 class Carriers:
@@ -121,6 +131,7 @@ class Carriers:
 
     async def _try(self, told: Told) -> bool:
         async with self._slots:
+            began = time.monotonic()
             try:
                 async with self._session.post(
                     f"{self._url()}/v1/webhooks/{told.carrier_id}",
@@ -130,11 +141,12 @@ class Carriers:
                     ),
                 ) as answer:
                     said = await answer.json() if "json" in answer.content_type else {}
+                status = answer.status
             except (aiohttp.ClientError, TimeoutError):
-                self.sent.answers[0] += 1
-                return False
-        self.sent.answers[answer.status] += 1
-        if answer.status != _TAKEN:
+                status = 0
+        self.sent.answers[status] += 1
+        self.sent.tries.append(Try(began, time.monotonic() - began, status))
+        if status != _TAKEN:
             return False
         self._ledger.note(
             told, message_id=answer.headers["Statesvc-Message-Id"], duplicate=said.get("duplicate")

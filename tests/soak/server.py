@@ -14,10 +14,12 @@ from pathlib import Path
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
+from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
 from statesvc.database.postgres_programs import MAJOR, programs
 from statesvc.database.postmaster import running_pid
+from tests.soak.priority import outrank_neighbours
 from tests.world import postgres
 from tests.world.disk import Disk
 from tests.world.ports import free_port
@@ -40,13 +42,20 @@ class SoakServer:
         self.dsns = postgres.Server("", "", "")
 
     async def start(self, *, migrated: bool = True) -> None:
-        dsns = await asyncio.to_thread(self._embedded.start)
+        dsns = await self._start()
         assert dsns.superuser is not None
         self.dsns = on_tcp(
             postgres.Server(dsns.superuser, dsns.owner, dsns.service), str(self.port)
         )
         if migrated:
             await migrate(self.dsns.owner_dsn, self.dsns.service_dsn)
+
+    async def _start(self) -> Dsns:
+        dsns = await asyncio.to_thread(self._embedded.start)
+        pid = running_pid(self.data_dir / "postgres")
+        assert pid is not None
+        outrank_neighbours(pid)
+        return dsns
 
     async def make_wal(self, files: int) -> None:
         """Fill files of the write-ahead log, and let a checkpoint keep them to be used again."""
@@ -73,7 +82,7 @@ class SoakServer:
         """Kill all of its processes at once, and start it again after so long."""
         postgres.kill_all(self.data_dir / "postgres")
         await asyncio.sleep(seconds)
-        await asyncio.to_thread(self._embedded.start)
+        await self._start()
 
     async def lose_power(self, disk: Disk) -> None:
         """Kill it, have the disk that its folder is on forget what was not flushed, and start it

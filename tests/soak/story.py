@@ -9,7 +9,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -25,10 +25,11 @@ from tests.bench.report import percentile
 from tests.soak.carriers import Carriers
 from tests.soak.crew import Crew, Member, Post
 from tests.soak.ledger import Ledger, promises
+from tests.soak.priority import outrank_neighbours
 from tests.soak.subscriber import Subscriber
 from tests.soak.traffic import Told, traffic
 from tests.soak.verdict import Verdict, judge
-from tests.soak.watch import Disturbance, Watch
+from tests.soak.watch import LOOK_SECONDS, Disturbance, Watch
 from tests.world import postgres
 
 SECONDS: Final = float(os.environ.get("STATESVC_SOAK_SECONDS", "600"))
@@ -87,6 +88,8 @@ class Story:
     rng: random.Random = field(default_factory=lambda: random.Random(SEED))
     begun: float = field(default_factory=time.monotonic)
     notes: list[str] = field(default_factory=list)
+    at_end: list[Callable[["Story"], Awaitable[None]]] = field(default_factory=list)
+    """Called once all has come to rest."""
 
     async def rounds(self, *, shortest: float, longest: float) -> AsyncIterator[int]:
         """Count the disturbances until the time is over, after pauses of so many seconds; scaled
@@ -110,6 +113,15 @@ class Story:
             yield
         finally:
             record.ended = time.monotonic()
+
+    async def recovered(self, *, within_seconds: float) -> None:
+        """Wait for the recovery from the last disturbance, not longer than so many seconds."""
+        ended = self.watch.disturbances[-1].ended
+        while time.monotonic() < ended + within_seconds:
+            look = self.watch.looks[-1]
+            if look.at > ended and look.recovered:
+                return
+            await asyncio.sleep(LOOK_SECONDS)
 
     def one_of(self, *roles: str) -> Member:
         """Return a living process of these roles, by chance."""
@@ -157,6 +169,8 @@ class Story:
             f"{promised.acks:,} ACKs for {len(promised.messages):,} bodies, {promised.duplicates:,}"
             " of them said `duplicate`"
         )
+        for call in self.at_end:
+            await call(self)
         return verdict
 
 
@@ -178,6 +192,7 @@ async def told(
 
     `forks`: as `Service` has it. `tries_once`: each push is another body, sent once.
     """
+    outrank_neighbours()
     dsns = seen_as or server
     # a checkpoint outside the database: the sealer would notice one that went back in time
     told_all = {

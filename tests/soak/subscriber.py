@@ -19,6 +19,8 @@ class Subscriber:
         self.forged = 0
         self.received: list[str] = []
         """webhook-ids as they came, repeats included."""
+        self.arrived: dict[str, float] = {}
+        """When each webhook-id first came, as a Unix time."""
         self.said: dict[str, dict[str, Any]] = {}
         """Bodies of the notifications."""
         self._runner: web.AppRunner | None = None
@@ -43,6 +45,7 @@ class Subscriber:
             return web.Response(status=401)
         webhook_id = request.headers["webhook-id"]
         self.received.append(webhook_id)
+        self.arrived.setdefault(webhook_id, time.time())
         told = orjson.loads(body)
         known = self.said.setdefault(webhook_id, told)
         # the same id must never tell two things

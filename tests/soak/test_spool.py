@@ -7,21 +7,24 @@ from pathlib import Path
 import pytest
 
 from tests.soak.crew import Post
+from tests.soak.outages import AWAY, note_outages
 from tests.soak.server import SoakServer
 from tests.soak.story import CREW, Story, told
 from tests.world.brokers import nats_cluster
 
 AWAY_SECONDS = 20.0
+NOTIFIED_SECONDS = 60.0
 ROUNDS = int(os.environ.get("STATESVC_SOAK_ROUNDS", "10"))
 POSTS = (*CREW, *[Post(role="ingress")] * 2)
 
 
 async def be_away_again_and_again(story: Story, server: SoakServer) -> None:
+    story.at_end.append(note_outages)
     for _ in range(ROUNDS):
-        await asyncio.sleep(15)
-        with story.disturbance("killed for 20 s"):
+        await asyncio.sleep(12)
+        with story.disturbance(AWAY):
             await server.be_away(AWAY_SECONDS)
-    await asyncio.sleep(30)
+        await story.recovered(within_seconds=NOTIFIED_SECONDS)
 
 
 def all_acknowledged(story: Story) -> None:
