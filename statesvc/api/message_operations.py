@@ -21,7 +21,7 @@ from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.problem import Code, Problem
 from statesvc.http.views import Column, Details, Excerpt, Sentences
 from statesvc.shipments.models import text_of
-from statesvc.shipments.stored_message import FoundMessage, find_message, open_body
+from statesvc.shipments.stored_message import FoundMessage, find_message, may_be_spooled, open_body
 
 _PII = "Only with `include=personal`, which takes scope `pii` and is recorded as a reading of personal data; null where the body is no more."
 
@@ -148,7 +148,13 @@ async def get_message(context: Context, call: Call[MessageParameters, None]) -> 
     async with context.pool.connection() as connection:
         found = await find_message(connection, message_id, folder=context.archive)
         if found is None:
-            raise Problem(Code.NOT_FOUND, "no message has this id")
+            raise Problem(
+                Code.NOT_FOUND,
+                "no message has this id yet; if it was acknowledged while the database was away,"
+                " it waits in a spool and is shown once that is drained"
+                if await may_be_spooled(connection, message_id)
+                else "no message has this id",
+            )
         shown = _shown(found)
         if call.parameters.structure:
             opened = (

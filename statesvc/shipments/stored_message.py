@@ -17,6 +17,7 @@ from statesvc.bodies.find_bodies import (
     body_locations,
     find_bodies,
 )
+from statesvc.bodies.sealed_message import unix_ms_of
 from statesvc.database.queries import queries
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.files.body_record import BodyRecord
@@ -75,6 +76,13 @@ async def find_message(
     except ArchiveUnavailableError as error:
         return FoundMessage(message=message, place=place, stored=None, unavailable=str(error))
     return FoundMessage(message=message, place=place, stored=stored, unavailable=None)
+
+
+async def may_be_spooled(connection: AsyncConnection[Any], message_id: UUID) -> bool:
+    """Return whether an id without a message may be that of one that waits in a spool."""
+    named = {"unix_ms": unix_ms_of(message_id)}
+    row = await (await connection.execute(_SQL["may_be_spooled"], named)).fetchone()
+    return row == (True,)
 
 
 async def open_body(

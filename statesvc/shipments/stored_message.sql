@@ -16,3 +16,10 @@ SELECT * FROM (
         NULL, d.attempts, d.normalizer, d.worker, '{}', d.sealed_key
     FROM statesvc.dead_letter d WHERE d.message_id = (SELECT message_id FROM asked) AND d.kind = 'message' ORDER BY d.dead_letter_id DESC LIMIT 1)
 ) m ORDER BY m.rank LIMIT 1;
+
+-- name: may_be_spooled
+-- Return whether a spool may still hold a message with an id of this time, in milliseconds since 1970.
+SELECT EXISTS (
+    SELECT FROM statesvc.spool s
+    -- the upper bound: a random id has a time of its own
+    WHERE to_timestamp(%(unix_ms)s::bigint / 1000.0) BETWEEN s.clear_until AND statesvc.clock() + interval '1 minute');

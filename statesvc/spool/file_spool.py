@@ -22,7 +22,6 @@ import structlog
 
 from statesvc.spool.journal import Journal, JournalInUseError
 from statesvc.spool.spool import (
-    PENDING_BYTES_MAX,
     PORTION_BYTES,
     PORTION_MESSAGES,
     Depth,
@@ -205,15 +204,7 @@ class FileSpool:
         )
 
     def refusal(self, size: int = 0) -> str | None:
-        used = self.waiting().bytes
-        if used + self._pending_bytes + size > self._bounds.bytes_max:
-            return f"it is full, with {used:,} bytes"
-        if self._pending_bytes + size > PENDING_BYTES_MAX:
-            return "its disk does not keep up"
-        oldest = self.waiting().oldest_id
-        if oldest is not None and age_seconds(oldest) > self._bounds.age_seconds_max:
-            return "its oldest message waits for too long"
-        return None
+        return self._bounds.refusal(self.waiting(), pending_bytes=self._pending_bytes, size=size)
 
     def waiting(self) -> Depth:
         depths = [source.waiting() for source in (self._own, *self._adopted.values())]

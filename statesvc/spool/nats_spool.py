@@ -9,7 +9,8 @@ import contextlib
 import re
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
@@ -29,7 +30,6 @@ from nats.js.api import (
 
 from statesvc.background.waiting import cancel_fully
 from statesvc.spool.spool import (
-    PENDING_BYTES_MAX,
     PORTION_BYTES,
     PORTION_MESSAGES,
     Depth,
@@ -39,7 +39,6 @@ from statesvc.spool.spool import (
     SpooledMessage,
     SpoolRefusedError,
     SpoolSource,
-    age_seconds,
     decode,
     encode,
 )
@@ -50,85 +49,78 @@ _RETRY_SECONDS: Final = 0.1
 _FULL: Final = frozenset({10023, 10047, 10054, 10077})
 """JetStream's numbers: no resources, no storage, message too large, store full."""
 
+_RECONNECT_SECONDS: Final = 0.5
+_LOOK_SECONDS: Final = 0.01
 _log = structlog.get_logger()
 
 
-class NatsSource:
-    """The stream as a source."""
+@dataclass(frozen=True, slots=True)
+class _Address:
+    servers: Sequence[str] = field(repr=False)
+    stream: str
+    replicas: int
 
-    has_ended = False
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """Read a URL. Raises ValueError for one that it does not understand."""
+        parts = urlsplit(url)
+        stream = parts.path.strip("/")
+        if not _STREAM.fullmatch(stream):
+            raise ValueError("STATESVC_SPOOL_URL names no stream: nats://host/STREAM")
+        user, at, hosts = parts.netloc.rpartition("@")
+        servers = [f"{parts.scheme}://{user}{at}{host}" for host in hosts.split(",")]
+        return cls(servers, stream, int(parse_qs(parts.query).get("replicas", ["3"])[0]))
 
-    def __init__(self, spool: "NatsSpool", info: StreamInfo, keep_seconds: float) -> None:
-        self.name = f"nats:{info.config.name}:{info.created}"
-        self._spool = spool
-        self._kept = KeptPlaces(keep_seconds)
-        self._subscription: Any = None
-        self._next = 0
 
-    async def read(self, place: int) -> Portion | None:
-        last = await self._spool.end()
-        if last <= place:
-            return None
-        if self._subscription is None or self._next != place:
-            await self._subscribe(place)
-        messages: list[SpooledMessage] = []
-        size, end = 0, place
-        while end < last and len(messages) < PORTION_MESSAGES and size < PORTION_BYTES:
-            try:
-                found = await self._subscription.next_msg(timeout=_PUBLISH_SECONDS)
-            except nats.errors.TimeoutError:
-                break
-            messages += decode(found.data)
-            size += len(found.data)
-            end = found.metadata.sequence.stream
-        self._next = end
-        return Portion(messages, end) if messages else None
-
-    async def settle(self, place: int) -> None:
-        if (dropped := self._kept.settled(place)) is not None:
-            await self._spool.purge(dropped)
-
-    async def set_aside(self, message: SpooledMessage) -> None:
-        await self._spool.set_aside(message)
-
-    async def depth(self, place: int) -> Depth:
-        return await self._spool.depth(place)
-
-    async def _subscribe(self, place: int) -> None:
-        if self._subscription is not None:
-            await self._subscription.unsubscribe()
-        config = ConsumerConfig(
-            deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=place + 1
+async def look(url: str) -> StreamInfo | None:
+    """Return the stream; None: there is none yet. Raises OSError where no server answers."""
+    address, client = _Address.of(url), Client()
+    try:
+        await client.connect(
+            [*address.servers], error_cb=_ignore, connect_timeout=2, allow_reconnect=False
         )
-        self._subscription = await self._spool.stream.subscribe(
-            self._spool.kept_subject, ordered_consumer=True, config=config
-        )
+        info: StreamInfo = await client.jetstream(timeout=2).stream_info(address.stream)
+    except nats.js.errors.NotFoundError:
+        return None
+    except (nats.errors.Error, OSError, TimeoutError) as error:
+        raise OSError(f"no server of {address.stream} answers: {error}") from error
+    else:
+        return info
+    finally:
+        with contextlib.suppress(nats.errors.Error, OSError):
+            await client.close()
 
 
-_RECONNECT_SECONDS: Final = 0.5
-_LOOK_SECONDS: Final = 0.01
+def flaw(config: StreamConfig) -> str | None:
+    """Return why messages could get lost in a stream that somebody else made."""
+    if config.discard != DiscardPolicy.NEW or config.max_age:
+        return f"the stream {config.name} drops messages by age, or old ones for new ones"
+    if config.storage != StorageType.FILE or config.retention != RetentionPolicy.LIMITS:
+        return f"the stream {config.name} is not kept in files until it is purged"
+    return None
 
 
 class NatsSpool:
-    """It connects, and makes the stream where there is none, in the background."""
+    """It connects, and makes the stream where there is none, in the background.
+
+    The stream is its only source. `name`: of this stream, not of a later one that is called alike.
+    """
 
     is_shared = True
+    has_ended = False
+    name = ""
 
     def __init__(self, url: str, bounds: SpoolBounds) -> None:
         """Begin to connect. Raises ValueError for a URL that it does not understand."""
-        parts = urlsplit(url)
-        self._name = parts.path.strip("/")
-        if not _STREAM.fullmatch(self._name):
-            raise ValueError("STATESVC_SPOOL_URL names no stream: nats://host/STREAM")
-        user, at, hosts = parts.netloc.rpartition("@")
-        self._servers = [f"{parts.scheme}://{user}{at}{host}" for host in hosts.split(",")]
-        self._replicas = int(parse_qs(parts.query).get("replicas", ["3"])[0])
+        self._address = _Address.of(url)
         self._bounds = bounds
-        self.kept_subject = f"{self._name}.kept"
-        self._refused_subject = f"{self._name}.refused"
+        self._kept_subject = f"{self._address.stream}.kept"
+        self._refused_subject = f"{self._address.stream}.refused"
         self._client = Client()
-        self.stream: Any = self._client.jetstream(timeout=_PUBLISH_SECONDS)
-        self._source: NatsSource | None = None
+        self._stream: Any = self._client.jetstream(timeout=_PUBLISH_SECONDS)
+        self._kept = KeptPlaces(bounds.keep_seconds)
+        self._subscription: Any = None
+        self._next = 0
         self._why: str | None = "it is not connected yet"
         self._depth = Depth()
         self._pending_bytes = 0
@@ -144,7 +136,7 @@ class NatsSpool:
             raise SpoolRefusedError(refusal)
         self._pending_bytes += len(payload)
         try:
-            return await self._keep(
+            return await self._publish(
                 message.message.message_id, message.message.digest.hex(), payload
             )
         finally:
@@ -155,22 +147,13 @@ class NatsSpool:
             return self._why or "no server of it answers"
         if size > self._client.max_payload:
             return f"its servers take {self._client.max_payload:,} bytes at most (max_payload)"
-        if self._pending_bytes + size > PENDING_BYTES_MAX:
-            return "it does not keep up"
-        if self._depth.bytes + size > self._bounds.bytes_max:
-            return f"it is full, with {self._depth.bytes:,} bytes"
-        oldest = self._depth.oldest_id
-        if oldest is not None and age_seconds(oldest) > self._bounds.age_seconds_max:
-            return "its oldest message waits for too long"
-        return None
+        return self._bounds.refusal(self._depth, pending_bytes=self._pending_bytes, size=size)
 
     def waiting(self) -> Depth:
         return self._depth
 
     async def sources(self) -> Sequence[SpoolSource]:
-        if self._source is None or not self._client.is_connected:
-            return []
-        return [self._source]
+        return [self] if self.name and self._client.is_connected else []
 
     async def forget(self, source: SpoolSource) -> None:
         """Keep it: others add to it."""
@@ -180,28 +163,48 @@ class NatsSpool:
         with contextlib.suppress(nats.errors.Error, OSError):
             await self._client.close()
 
-    async def end(self) -> int:
-        info = await self._answered(self.stream.stream_info(self._name))
-        return int(info.state.last_seq)
+    async def read(self, place: int) -> Portion | None:
+        info = await self._answered(self._stream.stream_info(self._address.stream))
+        last = int(info.state.last_seq)
+        if last <= place:
+            return None
+        if self._subscription is None or self._next != place:
+            await self._subscribe(place)
+        messages: list[SpooledMessage] = []
+        size, end = 0, place
+        # not beyond `last`: waiting for what another process keeps meanwhile would delay the rest
+        while end < last and len(messages) < PORTION_MESSAGES and size < PORTION_BYTES:
+            try:
+                found = await self._subscription.next_msg(timeout=_PUBLISH_SECONDS)
+            except nats.errors.TimeoutError:
+                break
+            messages += decode(found.data)
+            size += len(found.data)
+            end = found.metadata.sequence.stream
+        self._next = end
+        return Portion(messages, end) if messages else None
 
-    async def purge(self, place: int) -> None:
-        purged = self.stream.purge_stream(self._name, seq=place + 1, subject=self.kept_subject)
-        await self._answered(purged)
+    async def settle(self, place: int) -> None:
+        if (dropped := self._kept.settled(place)) is not None:
+            purged = self._stream.purge_stream(
+                self._address.stream, seq=dropped + 1, subject=self._kept_subject
+            )
+            await self._answered(purged)
 
     async def set_aside(self, message: SpooledMessage) -> None:
-        await self._answered(self.stream.publish(self._refused_subject, encode([message])))
+        await self._answered(self._stream.publish(self._refused_subject, encode([message])))
 
     async def depth(self, place: int) -> Depth:
         info = await self._answered(
-            self.stream.stream_info(self._name, subjects_filter=self._refused_subject)
+            self._stream.stream_info(self._address.stream, subjects_filter=self._refused_subject)
         )
         subjects = info.state.subjects or {}
         oldest = None
         if info.state.last_seq > place:
             with contextlib.suppress(nats.js.errors.NotFoundError):
                 found = await self._answered(
-                    self.stream.get_msg(
-                        self._name, seq=place + 1, subject=self.kept_subject, next=True
+                    self._stream.get_msg(
+                        self._address.stream, seq=place + 1, subject=self._kept_subject, next=True
                     )
                 )
                 oldest = decode(found.data)[0].message.message_id
@@ -213,17 +216,17 @@ class NatsSpool:
         )
         return self._depth
 
-    async def _keep(self, message_id: UUID, digest: str, payload: bytes) -> UUID:
+    async def _publish(self, message_id: UUID, digest: str, payload: bytes) -> UUID:
         known_as = digest
         while True:
             headers = {"Nats-Msg-Id": known_as}
             try:
-                stored = await self.stream.publish(
-                    self.kept_subject, payload, timeout=_PUBLISH_SECONDS, headers=headers
+                stored = await self._stream.publish(
+                    self._kept_subject, payload, timeout=_PUBLISH_SECONDS, headers=headers
                 )
                 if not stored.duplicate:
                     return message_id
-                first = await self.stream.get_msg(self._name, seq=stored.seq)
+                first = await self._stream.get_msg(self._address.stream, seq=stored.seq)
                 return decode(first.data)[0].message.message_id
             except nats.js.errors.NotFoundError:
                 # the first one is drained: it is known by its digest, and this one's id leads there
@@ -242,7 +245,7 @@ class NatsSpool:
             try:
                 if not self._client.is_connected:
                     await self._client.connect(
-                        self._servers,
+                        [*self._address.servers],
                         name="statesvc spool",
                         error_cb=_ignore,
                         connect_timeout=2,
@@ -250,45 +253,47 @@ class NatsSpool:
                         max_reconnect_attempts=-1,
                         ping_interval=5,
                     )
-                info = await self._stream()
+                info = await self._opened_stream()
             except (nats.errors.Error, OSError, TimeoutError) as error:
-                why = f"the stream {self._name} is not there: {error}"
+                why = f"the stream {self._address.stream} is not there: {error}"
                 if why != self._why:
                     _log.warning("spool_away", why=str(error))
                 self._why = why
                 await asyncio.sleep(1)
             else:
-                self._why = self._flaw(info.config)
+                self._why = flaw(info.config)
                 if self._why is not None:
                     _log.error("spool_unsafe", why=self._why)
-                self._source = NatsSource(self, info, self._bounds.keep_seconds)
+                self.name = f"nats:{info.config.name}:{info.created}"
                 return
 
-    async def _stream(self) -> StreamInfo:
+    async def _subscribe(self, place: int) -> None:
+        if self._subscription is not None:
+            await self._subscription.unsubscribe()
+        config = ConsumerConfig(
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=place + 1
+        )
+        self._subscription = await self._stream.subscribe(
+            self._kept_subject, ordered_consumer=True, config=config
+        )
+
+    async def _opened_stream(self) -> StreamInfo:
         try:
-            info: StreamInfo = await self.stream.stream_info(self._name)
+            info: StreamInfo = await self._stream.stream_info(self._address.stream)
         except nats.js.errors.NotFoundError:
-            info = await self.stream.add_stream(
+            info = await self._stream.add_stream(
                 StreamConfig(
-                    name=self._name,
-                    subjects=[self.kept_subject, self._refused_subject],
+                    name=self._address.stream,
+                    subjects=[self._kept_subject, self._refused_subject],
                     storage=StorageType.FILE,
                     retention=RetentionPolicy.LIMITS,
                     discard=DiscardPolicy.NEW,
-                    num_replicas=self._replicas,
+                    num_replicas=self._address.replicas,
                     max_bytes=self._bounds.bytes_max,
                     duplicate_window=self._bounds.age_seconds_max,
                 )
             )
         return info
-
-    def _flaw(self, config: StreamConfig) -> str | None:
-        """Return why messages could get lost in a stream that somebody else made."""
-        if config.discard != DiscardPolicy.NEW or config.max_age:
-            return f"the stream {self._name} drops messages by age, or old ones for new ones"
-        if config.storage != StorageType.FILE or config.retention != RetentionPolicy.LIMITS:
-            return f"the stream {self._name} is not kept in files until it is purged"
-        return None
 
     async def _answered(self, call: Any) -> Any:  # noqa: ANN401 - of the client
         """Return the answer of a call. Raises OSError where no server gives it."""

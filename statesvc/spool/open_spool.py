@@ -25,12 +25,17 @@ def held_seconds_max(settings: SpoolSettings) -> float:
     return settings.age_seconds_max + settings.keep
 
 
+def folder_of(url: str) -> Path | None:
+    """Return the folder of a file spool; None: it is a stream."""
+    return Path(unquote(urlsplit(url).path)) if url.startswith("file:") else None
+
+
 async def open_spool(settings: SpoolSettings) -> Spool | None:
     """Open the spool; None without a setting. Raises OSError, ValueError and ImportError."""
     if settings.url is None:
         return None
-    if settings.url.startswith("file:"):
-        return FileSpool(Path(unquote(urlsplit(settings.url).path)), bounds_of(settings))
+    if (folder := folder_of(settings.url)) is not None:
+        return FileSpool(folder, bounds_of(settings))
     nats_spool = import_module("statesvc.spool.nats_spool")
     spool: Spool = nats_spool.NatsSpool(settings.url, bounds_of(settings))
     return spool

@@ -39,6 +39,16 @@ class SpoolBounds:
     age_seconds_max: float
     keep_seconds: float = 0
 
+    def refusal(self, depth: "Depth", *, pending_bytes: int, size: int) -> str | None:
+        """Return why a message of this size is not kept now; None: it is."""
+        if pending_bytes + size > PENDING_BYTES_MAX:
+            return "it does not keep up"
+        if depth.bytes + pending_bytes + size > self.bytes_max:
+            return f"it is full, with {depth.bytes:,} bytes"
+        if depth.oldest_id is not None and age_seconds(depth.oldest_id) > self.age_seconds_max:
+            return "its oldest message waits for too long"
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class SpooledMessage:

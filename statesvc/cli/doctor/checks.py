@@ -27,6 +27,7 @@ from statesvc.cli.doctor.log_checks import (
 )
 from statesvc.cli.doctor.pooler_checks import check_pooler
 from statesvc.cli.doctor.server_checks import check_server
+from statesvc.cli.doctor.spool_check import check_spool
 from statesvc.cli.session import FINDING, connect
 from statesvc.database.copy_faults import read_copy_faults
 from statesvc.database.embedded import locate
@@ -71,6 +72,8 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
     ):
         yield finding
     yield await check_tombstones(settings)
+    for finding in await check_spool(settings.spool):
+        yield finding
     try:
         dsns = locate(settings.database)
     except NoDataError as error:

@@ -1,6 +1,7 @@
 import os
 import re
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,27 @@ def test_an_archive_that_is_named_is_set_with_the_months_of_the_log(tmp_path: Pa
         "STATESVC_ARCHIVE_DIR": "s3://parcels/archive",
         "STATESVC_ARCHIVE_LOG_HOT_MONTHS": "1",
     }
+
+
+def test_a_spool_that_is_named_is_set_and_a_script_gets_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["init", "--spool", "nats://a,b,c/SPOOL", "named.env"]) == 0
+    assert parsed((tmp_path / "named.env").read_text(), "f") == {
+        "STATESVC_SPOOL_URL": "nats://a,b,c/SPOOL"
+    }
+    assert main(["init", "script.env"]) == 0
+    assert parsed((tmp_path / "script.env").read_text(), "f") == {}
+    for terminal in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(terminal, "isatty", lambda: True)
+    answers = iter(["", "", "", "none"])
+    monkeypatch.setattr("builtins.input", lambda _: next(answers))
+    assert main(["init", "proposed.env"]) == 0
+    assert parsed((tmp_path / "proposed.env").read_text(), "f") == {
+        "STATESVC_SPOOL_URL": f"file://{tmp_path}/spool"
+    }
+    assert main(["init", "none.env"]) == 0
+    assert parsed((tmp_path / "none.env").read_text(), "f") == {}
 
 
 def test_without_an_archive_it_says_what_that_means_for_a_database_of_ones_own(

@@ -1,0 +1,65 @@
+"""`statesvc spool list | drain`: what waits, and its way into the inbox where no ingress runs."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from psycopg import AsyncConnection
+
+from events.crypto.keyring import Keyring
+from statesvc.spool.file_spool import FileSpool
+from statesvc.spool.spool import SpoolBounds
+from tests.statesvc.spool.conftest import sealed
+from tests.world.database import Database
+from tests.world.shell import Shell, use
+
+BOUNDS = SpoolBounds(bytes_max=1_000_000, age_seconds_max=3600)
+
+
+async def left_behind(folder: Path, keyring: Keyring, *bodies: str) -> None:
+    """Leave what an ingress that ended without the database kept."""
+    spool = FileSpool(folder, BOUNDS)
+    for body in bodies:
+        await spool.keep(sealed(keyring, body))
+    await spool.close()
+
+
+async def test_drain_stores_what_an_ended_ingress_left_once(
+    database: Database,
+    shell: Shell,
+    tmp_path: Path,
+    keyring: Keyring,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use(database, monkeypatch)
+    assert "STATESVC_SPOOL_URL is not set" in await shell("spool", "drain", exit_code=1)
+    assert await shell("spool", "list") == "no spool\n"
+    monkeypatch.setenv("STATESVC_SPOOL_URL", f"file://{tmp_path}")
+    await left_behind(tmp_path, keyring, "a", "b")
+    await left_behind(tmp_path, keyring, "b", "c")
+    assert "stored 4 messages" in await shell("spool", "drain")
+    assert (await shell.json("spool", "drain"))["stored"] == 0
+    async with await AsyncConnection.connect(database.service_dsn) as connection:
+        cursor = await connection.execute("SELECT count(*) FROM statesvc.inbox")
+        assert await cursor.fetchall() == [(3,)]
+    assert await asyncio.to_thread(os.listdir, tmp_path) == [], (
+        "folders of ended processes go once they are drained"
+    )
+    assert await shell.json("spool", "list") == []
+
+
+async def test_drain_leaves_the_journal_of_a_running_ingress_to_it(
+    database: Database,
+    shell: Shell,
+    tmp_path: Path,
+    keyring: Keyring,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use(database, monkeypatch)
+    monkeypatch.setenv("STATESVC_SPOOL_URL", f"file://{tmp_path}")
+    spool = FileSpool(tmp_path, BOUNDS)
+    await spool.keep(sealed(keyring, "its own"))
+    assert "stored 0 messages" in await shell("spool", "drain")
+    await spool.close()
+    assert "stored 1 messages" in await shell("spool", "drain")
