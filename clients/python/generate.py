@@ -14,6 +14,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HERE = Path(__file__).parent
 PACKAGE = HERE / "src" / "statesvc_client"
+# TypedDicts of keyword arguments, each of a call: of its query, or its body.
 ARGUMENTS = {
     "ShipmentFilters": "list_shipments",
     "SubscriptionFilters": "list_subscriptions",
@@ -22,7 +23,6 @@ ARGUMENTS = {
     "SubscriptionFields": "create_subscription",
     "SubscriptionChanges": "change_subscription",
 }
-"""TypedDicts of keyword arguments, each of a call: of its query, or its body."""
 POSITIONAL = {"create_subscription": "url"}
 PAGING = {"limit", "cursor"}
 HEADER = '''"""Keyword arguments of calls, as the document of the API has them."""

@@ -20,15 +20,12 @@ HEAD: Final = (
     " kustomization over it\n"
 )
 IMAGE: Final = f"statesvc:{statesvc.__version__}"
+# The job of this release: a job's image never changes, so that each release has its own, and the
+# same one may be applied again.
 MIGRATION: Final = f"statesvc-migrate-{statesvc.__version__.replace('.', '-')}"
-"""The job of this release: a job's image never changes, so that each release has its own, and the
-same one may be applied again.
-"""
+# Time for which a job that ended stays to be read. Applied after that, it runs again, and finds
+# nothing to do.
 MIGRATION_SECONDS: Final = 600
-"""Time for which a job that ended stays to be read.
-
-Applied after that, it runs again, and finds nothing to do.
-"""
 PORT: Final = 8080
 METRICS_PORT: Final = 9080
 DRAIN_SECONDS: Final = 10

@@ -24,17 +24,17 @@ from typing import Final
 import statesvc
 
 ROOT: Final = Path(__file__).parents[2]
+# What a user may install, and no tools of ours; `make dist` makes it.
 RUNTIME: Final = ROOT / ".venv-runtime"
-"""What a user may install, and no tools of ours; `make dist` makes it."""
 CHECKSUMS: Final = "SHA256SUMS"
+# Tools of the TypeScript client, at the versions of the lock file next to it.
 NODE_MODULES: Final = ROOT / "tests" / "node" / "node_modules"
-"""Tools of the TypeScript client, at the versions of the lock file next to it."""
 DEPLOYED: Final = ("docker", "grafana", "kubernetes", "patroni", "prometheus", "systemd")
+# Files that those of `deploy/` refer to, and what they may be used by.
 BESIDE: Final = ("LICENSE", "constraints.txt", "statesvc/database/embedded_roles.sql")
-"""Files that those of `deploy/` refer to, and what they may be used by."""
 
+# npm packs files with the modes that they have.
 UMASK: Final = 0o022
-"""npm packs files with the modes that they have."""
 
 
 class BuildError(Exception):

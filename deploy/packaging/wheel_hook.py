@@ -15,8 +15,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HOME: Final = "statesvc"
 MOVED: Final = ("events", "projections", "migrations")
+# Its pages are data of the package `statesvc.runbook`.
 RUNBOOK: Final = Path("docs/runbook")
-"""Its pages are data of the package `statesvc.runbook`."""
 
 
 class WheelHook(BuildHookInterface[Any]):

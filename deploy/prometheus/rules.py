@@ -23,14 +23,13 @@ from statesvc.telemetry.metric import Instrument, Metric
 
 RULES: Final = Path(__file__).with_name("rules.yml")
 CONSOLE: Final = os.environ.get("STATESVC_CONSOLE_URL", "http://localhost:8080").rstrip("/")
+# Where the pages can be read: in the console, at the address that the service has for it; or where
+# RUNBOOK_URL says.
 RUNBOOK: Final = (
     os.environ["RUNBOOK_URL"].rstrip("/") + "/{page}.md"
     if "RUNBOOK_URL" in os.environ
     else f"{CONSOLE}/console/runbook/{{page}}"
 )
-"""Where the pages can be read: in the console, at the address that the service has for it; or
-where RUNBOOK_URL says.
-"""
 
 
 def series(metric: Metric, suffix: str = "") -> str:
@@ -45,8 +44,8 @@ def series(metric: Metric, suffix: str = "") -> str:
 ACK: Final = series(names.INGEST_ACK_DURATION)
 APPLIED: Final = series(names.APPLIED_LAG)
 FIRST: Final = series(names.FIRST_ATTEMPT_LAG)
+# Causes of refused pushes that are no fault of their sender's.
 REFUSED: Final = "|".join(status.CAUSES)
-"""Causes of refused pushes that are no fault of their sender's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +144,11 @@ def _s(metric: Metric) -> str:
 _DEAD_LETTERS: Final = (
     f'max by (kind, cause) ({_s(gauges.DEAD_LETTERS_OPEN)}{{{{kind!="code"}}}}{{past}})'
 )
+# Messages that became dead letters as a whole, and those of which nothing was read but rejections.
 _NOT_READ: Final = (
     f"{{0}}({_s(names.MESSAGES_BURIED)}[15m]) or"
     f' {{0}}({_s(names.MESSAGES_SETTLED)}{{{{outcome="rejected"}}}}[15m])'
 )
-"""Messages that became dead letters as a whole, and those of which nothing was read but
-rejections.
-"""
 
 CAUSES: Final = (
     Cause(

@@ -102,10 +102,10 @@ MODULES: Final = (
     "x12_214",
     "yanwen",
 )
+# Modules that do not bear the id of their carrier, which is no name of Python's.
 _MODULE_OF: Final = {"17track": "seventeentrack"}
-"""Modules that do not bear the id of their carrier, which is no name of Python's."""
+# Versions of normalizers by carrier, of those that have others than 1.
 _VERSIONS: Final[Mapping[str, tuple[str, ...]]] = {}
-"""Versions of normalizers by carrier, of those that have others than 1."""
 
 
 class CarrierTable(MutableMapping[str, Carrier]):
@@ -144,5 +144,5 @@ class CarrierTable(MutableMapping[str, Carrier]):
 
 _ID_OF: Final = {module: carrier_id for carrier_id, module in _MODULE_OF.items()}
 CARRIERS: Final = CarrierTable(_ID_OF.get(name, name) for name in MODULES)
+# The entry points of other packages, and which package each is of.
 INSTALLED: Final = add_installed(CARRIERS, RECIPES)
-"""The entry points of other packages, and which package each is of."""

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from events.carriers import kit
 
+# (level, code): `subtag` or `tag`.
 CODES: Final = kit.meanings("aftership_codes.csv")
-"""(level, code): `subtag` or `tag`."""
 
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats(
@@ -23,8 +23,8 @@ CLOCK: Final = kit.Clock(
 
 NULLS: Final = frozenset({"null", "none", "undefined"})
 _NAMES: Final = frozenset({"tracking", "trackings", "checkpoint", "checkpoints"})
+# Members with dates: those with scans, and the documents of a delivery (2026-07).
 _DATED: Final = _NAMES | {"proof_of_delivery"}
-"""Members with dates: those with scans, and the documents of a delivery (2026-07)."""
 _ESTIMATES: Final = (
     ("latest_estimated_delivery", "datetime"),
     ("courier_estimated_delivery_date", "estimated_delivery_date"),

@@ -13,26 +13,26 @@ from typing import Final
 
 from events.carriers import kit
 
+# (leg, code): the leg only where it makes a difference.
 CODES: Final = kit.meanings("amazon_codes.csv")
-"""(leg, code): the leg only where it makes a difference."""
 
+# Descriptions of the events of Multi-Channel Fulfillment, for a code that is not known.
 TEXTS: Final = kit.meanings("amazon_texts.csv")
-"""Descriptions of the events of Multi-Channel Fulfillment, for a code that is not known."""
 
 _by_text = kit.by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d")
 )
+# Fields that name a shipment of freight without a parcel number, the most definite first.
 FREIGHT_NUMBERS: Final = ("houseBillOfLadingNumber", "containerNumber", "acsin")
-"""Fields that name a shipment of freight without a parcel number, the most definite first."""
 
 _PACKAGE: Final = frozenset({"trackingEvents", "TrackingEvents", "packageNumber", "PackageNumber"})
+# Members by which an object is recognised as a shipment.
 _SHIPMENT: Final = _PACKAGE | {"eventHistory", "trackingId", "milestoneHistory", "latestMilestone"}
-"""Members by which an object is recognised as a shipment."""
 
+# Code of a package that was lost or destroyed, without distinction.
 UNDELIVERABLE: Final = "UNDELIVERABLE"
-"""Code of a package that was lost or destroyed, without distinction."""
 
 NULLS: Final = frozenset({"null", "none"})
 WRAPPERS: Final = (

@@ -11,10 +11,9 @@ from typing import Final
 
 from events.carriers import kit
 
+# Codes of milestones (`s1`), of Asendia USA's details and of the United States Postal Service's
+# that it passes on.
 CODES: Final = kit.meanings("asendia_codes.csv")
-"""Codes of milestones (`s1`), of Asendia USA's details and of the United States Postal
-Service's that it passes on.
-"""
 _meaning: Final = kit.by_code(CODES)
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats(

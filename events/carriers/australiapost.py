@@ -12,14 +12,12 @@ from typing import Final
 
 from events.carriers import kit
 
+# (level, text in lower case): of an `event` or of the rollup `status`. A text that ends in `*` has
+# a place at its end.
 CODES: Final = kit.meanings("australiapost_codes.csv")
-"""(level, text in lower case): of an `event` or of the rollup `status`.
 
-A text that ends in `*` has a place at its end.
-"""
-
+# Scans in Queensland, Chicago and New Zealand are printed with the offset of Sydney.
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Australia/Sydney", prints_home=True)
-"""Scans in Queensland, Chicago and New Zealand are printed with the offset of Sydney."""
 _SENTENCES: Final = tuple(
     (words.removesuffix("*"), meaning)
     for (level, words), meaning in CODES.items()

@@ -12,8 +12,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# (state, status, reason): a state by itself, or a status with its reason.
 CODES: Final = kit.meanings("austrianpost_codes.csv")
-"""(state, status, reason): a state by itself, or a status with its reason."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Europe/Vienna", country="AT")
 

@@ -14,8 +14,8 @@ from lxml.etree import _Element
 
 from events.carriers import kit
 
+# The codes, and the states that stand before the dash of a description.
 CODES: Final = kit.meanings("bpost_codes.csv")
-"""The codes, and the states that stand before the dash of a description."""
 STEPS: Final = kit.meanings("bpost_steps.csv")
 
 TEXTS: Final = kit.meanings("bpost_texts.csv")

@@ -21,8 +21,8 @@ _CONSIGNMENTS: Final = "consignmentSet"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "apiVersion"})
 
 
+# Members of a push of Event Cast, Bring's webhook.
 _EVENT_CAST: Final = frozenset({"status", "package", "created"})
-"""Members of a push of Event Cast, Bring's webhook."""
 
 
 @kit.normalizer

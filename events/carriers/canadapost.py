@@ -15,11 +15,9 @@ from lxml.etree import _Element
 
 from events.carriers import kit
 
+# (code, text in lower case). The text where a code has several meanings; text alone for unknown
+# identifiers.
 CODES: Final = kit.meanings("canadapost_codes.csv")
-"""(code, text in lower case).
-
-The text where a code has several meanings; text alone for unknown identifiers.
-"""
 _CLEAR: Final = kit.codes_without_text(CODES)
 
 CLOCK: Final = kit.Clock(
@@ -28,6 +26,8 @@ CLOCK: Final = kit.Clock(
     ),
     default_zone="America/Toronto",
 )
+# Zones that Canada Post abbreviates, in English and French. The standard name is that of the zone,
+# printed in summer too: `CSTNO` is the zone without daylight time.
 ZONES: Final = {
     "NST": "America/St_Johns",
     "HNT": "America/St_Johns",
@@ -55,11 +55,6 @@ ZONES: Final = {
     "PDT": "-07:00",
     "HAP": "-07:00",
 }
-"""Zones that Canada Post abbreviates, in English and French.
-
-The standard name is that of the zone, printed in summer too: `CSTNO` is the zone without daylight
-time.
-"""
 
 PROVINCES: Final = frozenset(
     {"AB", "BC", "MB", "NB", "NL", "NS", "NT", "NU", "ON", "PE", "QC", "SK", "YT"}

@@ -106,6 +106,7 @@ def _service(name: str | None) -> str | None:
 
 _TIME: Final = re.compile(r"(?=.*[0-9])[A-Za-z0-9 \t:.,/+()\[\]_-]{1,64}", re.ASCII)
 _WORD: Final = re.compile(r"[A-Za-z]+", re.ASCII)
+# Words that times are printed with besides digits; other words may be anybody's.
 _TIME_WORD: Final = re.compile(
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
     r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
@@ -115,7 +116,6 @@ _TIME_WORD: Final = re.compile(
     r"sast)",
     re.ASCII | re.IGNORECASE,
 )
-"""Words that times are printed with besides digits; other words may be anybody's."""
 
 Short = Annotated[str, Field(max_length=200)]
 Id = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
@@ -133,6 +133,7 @@ class CanonicalLocation(BaseModel):
     facility: Annotated[Short | None, BeforeValidator(_number)] = None
 
 
+# Statements that `_agree` and `_stated` refuse, as JSON Schema has it.
 _CONTRADICTIONS: Final[list[JsonValue]] = [
     {"properties": {"kind": {"enum": [None, "scan"]}, "status": {"const": None}}},
     {
@@ -149,7 +150,6 @@ _CONTRADICTIONS: Final[list[JsonValue]] = [
     },
     {"required": ["status"], "properties": {"status": {"const": "unknown"}}},
 ]
-"""Statements that `_agree` and `_stated` refuse, as JSON Schema has it."""
 
 
 class CanonicalEvent(BaseModel):

@@ -13,14 +13,12 @@ from events.event import Normalized, Raw
 from events.parsing.meanings import Meaning
 from events.parsing.times import in_account
 
+# `(body, received_at) -> Normalized`; pure; raises only `UnreadableMessageError`.
 Normalizer = Callable[[bytes, datetime], Normalized]
-"""`(body, received_at) -> Normalized`; pure; raises only `UnreadableMessageError`."""
 
+# Reading of a scan by its raw fields alone, as the stable normalizer has it. None where they do not
+# decide (a text, a rollup, a route did).
 Reread = Callable[[Raw], Meaning | None]
-"""Reading of a scan by its raw fields alone, as the stable normalizer has it.
-
-None where they do not decide (a text, a rollup, a route did).
-"""
 
 
 def nothing_by_raw_fields(_raw: Raw) -> None:

@@ -13,11 +13,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# (type, code, reason). The type is empty for a status; the reason is set where it refines the code.
 CODES: Final = kit.meanings("cdek_codes.csv")
-"""(type, code, reason).
-
-The type is empty for a status; the reason is set where it refines the code.
-"""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO)
 

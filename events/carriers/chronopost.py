@@ -13,11 +13,11 @@ from lxml.etree import _Element
 
 from events.carriers import kit
 
+# (level, code): of an `event`, or the `text` of its sentence in lower case.
 CODES: Final = kit.meanings("chronopost_codes.csv")
-"""(level, code): of an `event`, or the `text` of its sentence in lower case."""
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Europe/Paris")
+# Names of the fact that holds the receiver, in lower case.
 RECEIVERS: Final = frozenset({"consignee's name", "nom du destinataire", "nom du réceptionnaire"})
-"""Names of the fact that holds the receiver, in lower case."""
 
 _APOSTROPHES: Final = str.maketrans({"\u2019": "'", "\u00b4": "'"})
 _ENVOI: Final = "envoi "

@@ -23,8 +23,8 @@ CLOCK: Final = kit.Clock(
     country="IN",
     trust_offset=False,
 )
+# List of the answer about updated orders.
 _ORDERS: Final = "result"
-"""List of the answer about updated orders."""
 _KNOWN: Final = frozenset({"waybill", "clickpost_status_code"})
 
 

@@ -28,6 +28,7 @@ _EXCLUSIVE: Final = frozenset(
         Status.DELIVERY_ATTEMPTED,
     }
 )
+# Compatible statuses and texts: a delivery may be a return, and a return has its reason.
 _MAY_SAY: Final = frozenset(
     {
         (Status.RETURNED, Status.DELIVERED),
@@ -37,7 +38,6 @@ _MAY_SAY: Final = frozenset(
         (Status.DELIVERY_ATTEMPTED, Status.EXCEPTION),
     }
 )
-"""Compatible statuses and texts: a delivery may be a return, and a return has its reason."""
 
 
 def without_contradictions(readings: Sequence[Reading], carrier: str) -> Sequence[Reading]:

@@ -14,8 +14,8 @@ from lxml.etree import _Element
 
 from events.carriers import kit
 
+# (type, status of two digits).
 CODES: Final = kit.meanings("correios_codes.csv")
-"""(type, status of two digits)."""
 
 CHANGED: Final = ("BDE", "09")
 NOT_FOUND: Final = "objeto não localizado"
@@ -26,8 +26,8 @@ CLOCK: Final = kit.Clock(formats=FORMATS, default_zone="America/Sao_Paulo", coun
 
 _LISTS: Final = ("objetos", "objeto")
 _EVENTS: Final = ("eventos", "evento")
+# Placeholders for the state of a unit abroad.
 _NO_STATES: Final = frozenset({"BR", "--"})
-"""Placeholders for the state of a unit abroad."""
 _ERROR_FIELDS: Final = frozenset({"msgs", "mensagem", "erro", "causa"})
 
 

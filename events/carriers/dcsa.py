@@ -31,8 +31,8 @@ CLOCK: Final = kit.Clock(
 )
 PLACEHOLDER: Final = frozenset({"string"})
 FACT: Final = "ACT"
+# An indicator; no other code has this value.
 EMPTY: Final = "EMPTY"
-"""An indicator; no other code has this value."""
 TALK: Final = kit.Meaning(kit.Kind.INFO)
 RETRACTED: Final = kit.Meaning(kit.Kind.CORRECTION)
 TWO_SHIPMENTS: Final = "the transport is kept for its transport document, not for this document"
@@ -54,10 +54,10 @@ _SUBJECTS: Final = {
     "IOT": "equipmentReference",
     "REEFER": "equipmentReference",
 }
+# Types of the documents that name a shipment, the most definite first.
 _DOCUMENTS: Final = ("TRD", "BKG", "SHI", "CBR")
-"""Types of the documents that name a shipment, the most definite first."""
+# Documents that are cancelled with their shipment; any other is reissued.
 _BOOKINGS: Final = frozenset({"BKG", "CBR"})
-"""Documents that are cancelled with their shipment; any other is reissued."""
 
 
 class DcsaStatement(NamedTuple):

@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 from events.carriers import kit
 
+# (type, word in lower case); the word alone where it means the same on every way.
 CODES: Final = kit.meanings("delhivery_codes.csv")
-"""(type, word in lower case); the word alone where it means the same on every way."""
 
+# The NSL codes that refine their status word, `Pending` or `Not Picked` for all of them.
 NSL_CODES: Final = kit.meanings("delhivery_nsl_codes.csv")
-"""The NSL codes that refine their status word, `Pending` or `Not Picked` for all of them."""
 
 _SHIPMENT: Final = frozenset({"Shipment"})
 _FORWARD: Final = frozenset({None, "UD"})

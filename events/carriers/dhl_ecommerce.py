@@ -31,8 +31,8 @@ _ZONES: Final = {
     }.items()
     for short in names
 }
+# In the order in which they name a package: the label's own number first.
 _NUMBERS: Final = ("trackingId", "dhlPackageId", "packageId")
-"""In the order in which they name a package: the label's own number first."""
 _PACKAGES: Final = "packages"
 _ERROR_FIELDS: Final = frozenset({"title", "error", "errors", "message", "status", "type"})
 

@@ -25,9 +25,10 @@ ESTIMATES: Final = kit.TimeFormats(
     "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d %H:%M:%S[ GMT%z]"
 )
 
+# Placeholder for a value in DHL's own samples.
 PLACEHOLDER: Final = frozenset({"string"})
-"""Placeholder for a value in DHL's own samples."""
 
+# Names that DHL Express prints and the list of countries lacks.
 COUNTRY_NAMES: Final = {
     "UK": "GB",
     "UNITED STATES OF AMERICA": "US",
@@ -42,7 +43,6 @@ COUNTRY_NAMES: Final = {
     "IRELAND, REPUBLIC OF": "IE",
     "TAIWAN, CHINA": "TW",
 }
-"""Names that DHL Express prints and the list of countries lacks."""
 
 _ANSWERS: Final = ("TrackingResponse", "ErrorResponse", "trackShipmentRequestResponse", "Fault")
 _LISTS: Final = frozenset({"events", "pieces"})

@@ -19,6 +19,7 @@ CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats("%d.%m.%Y[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"),
     default_zone="Europe/Berlin",
 )
+# Country names of the German answer.
 COUNTRIES: Final = {
     "belgien": "BE",
     "dänemark": "DK",
@@ -35,7 +36,6 @@ COUNTRIES: Final = {
     "tschechische republik": "CZ",
     "usa": "US",
 }
-"""Country names of the German answer."""
 
 WAY: Final = "ruecksendung"
 BACK: Final = f"{WAY}=true"

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from events.carriers import kit
 
+# (level, code): of a `status`, of the `category` around it.
 CODES: Final = kit.meanings("dhl_parcel_nl_codes.csv")
-"""(level, code): of a `status`, of the `category` around it."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Europe/Amsterdam")
 

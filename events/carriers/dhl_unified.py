@@ -26,14 +26,12 @@ from events.parsing.dhl_group import (
     parcel_de_text,
 )
 
+# (service, code): the `status` codes that a service documents with a clear meaning.
 CODES: Final = kit.meanings("dhl_unified_codes.csv")
-"""(service, code): the `status` codes that a service documents with a clear meaning."""
 
+# (service, text in lower case without the full stop): clear texts in place of a code. A `*` matches
+# a name in the sentence: a place, a day.
 TEXTS: Final = kit.meanings("dhl_unified_texts.csv")
-"""(service, text in lower case without the full stop): clear texts in place of a code.
-
-A `*` matches a name in the sentence: a place, a day.
-"""
 
 BY_TEXT: Final = {
     service: kit.by_sentence(
@@ -41,8 +39,8 @@ BY_TEXT: Final = {
     )
     for service in {of for of, _ in TEXTS}
 } | {"bluedart": bluedart_text, PARCEL_DE: parcel_de_text}
+# The services that print a code for many scans, refined by the text.
 WORDED: Final = frozenset({"bluedart"})
-"""The services that print a code for many scans, refined by the text."""
 
 DOCUMENTED: Final = frozenset(code for _, code in (*CODES, *TEXTS))
 
@@ -53,13 +51,13 @@ CATEGORIES: Final = {
     "failure": kit.Meaning(kit.Kind.SCAN, kit.Status.EXCEPTION),
     "unknown": kit.Meaning(kit.Kind.INFO),
 }
+# The zone of a single-country service, for times without an offset at scans without a place.
 ZONES: Final = {
     "ecommerce-ppl": "Europe/Prague",
     "parcel-de": "Europe/Berlin",
     "parcel-nl": "Europe/Amsterdam",
     "parcel-pl": "Europe/Warsaw",
 }
-"""The zone of a single-country service, for times without an offset at scans without a place."""
 
 
 def _clock(service: str, *, trust_offset: bool) -> kit.Clock:
@@ -73,13 +71,15 @@ def _clock(service: str, *, trust_offset: bool) -> kit.Clock:
 
 
 CLOCKS: Final = {service: _clock(service, trust_offset=True) for service in ("", *ZONES)}
+# The rollup prints the local time of its scan with a `Z`.
 ROLLUP_CLOCKS: Final = {service: _clock(service, trust_offset=False) for service in CLOCKS}
-"""The rollup prints the local time of its scan with a `Z`."""
 
 AMERICAS: Final = "ecommerce"
 AMERICAN_CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats("%-m/%-d/%Y[ %-I:%M[:%S] %p]"), default_zone="America/New_York"
 )
+# The clock of the zone holds for either of its names. Some senders print the standard name all
+# year.
 AMERICAN_ZONES: Final = {
     f"{initial}{season}T": zone
     for initial, zone in {
@@ -92,14 +92,12 @@ AMERICAN_ZONES: Final = {
     }.items()
     for season in ("", "S", "D")
 }
-"""The clock of the zone holds for either of its names.
-
-Some senders print the standard name all year.
-"""
 
 BACK: Final = "returnFlag=true"
 
 SUBSCRIPTION: Final = "subscription."
+# Notices about a subscription that wait for a human. Answering them takes the shipper's own key for
+# DHL, which no process of ours has.
 WAITING_SUBSCRIPTIONS: Final = {
     "subscription.validate": (
         "DHL pushes nothing until this subscription is activated with the message's `secret`"
@@ -107,10 +105,6 @@ WAITING_SUBSCRIPTIONS: Final = {
     ),
     "subscription.failure": "DHL says that this subscription failed; the message says why",
 }
-"""Notices about a subscription that wait for a human.
-
-Answering them takes the shipper's own key for DHL, which no process of ours has.
-"""
 
 _ERROR_FIELDS: Final = frozenset({"title", "detail", "message", "error", "errors"})
 _SCAN_FIELDS: Final = frozenset({"events", "status"})

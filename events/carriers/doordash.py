@@ -10,8 +10,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# Names of events, in capitals.
 CODES: Final = kit.meanings("doordash_codes.csv")
-"""Names of events, in capitals."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO)
 

@@ -15,17 +15,13 @@ from lxml.etree import _Element
 
 from events.carriers import kit
 
+# Words of the life cycle and of the group, numbers of DPD France. A word has the same meaning in
+# each format. `SC_13` is a scan's number.
 CODES: Final = kit.meanings("dpd_codes.csv")
-"""Words of the life cycle and of the group, numbers of DPD France.
 
-A word has the same meaning in each format. `SC_13` is a scan's number.
-"""
-
+# Prefix of a scan type's name. Countries number the same scan differently (`SC_3_...`,
+# `SC_03_...`), so its name is more reliable.
 _SCAN: Final = re.compile(r"SC_(?P<number>\d+)_")
-"""Prefix of a scan type's name.
-
-Countries number the same scan differently (`SC_3_...`, `SC_03_...`), so its name is more reliable.
-"""
 
 _TIMES: Final = kit.TimeFormats(
     "%Y-%m-%dT%H:%M:%S[%f][%z]",
@@ -35,8 +31,8 @@ _TIMES: Final = kit.TimeFormats(
 )
 STEPS: Final = kit.Clock(formats=_TIMES, default_zone="Europe/Berlin")
 FRANCE: Final = kit.Clock(formats=_TIMES, default_zone="Europe/Paris", country="FR")
+# Geopost's home, where a parcel of the group prints no place.
 GROUP: Final = kit.Clock(formats=_TIMES, default_zone="Europe/Paris")
-"""Geopost's home, where a parcel of the group prints no place."""
 _DEPOT: Final = re.compile(r"(?P<city>.+) \((?P<country>[A-Z]{2})\)")
 _LIFE_CYCLE_NAMES: Final = frozenset({"scanInfo", "shipmentInfo", "statusInfo"})
 _LIFE_CYCLE: Final = "parcellifecycleResponse"

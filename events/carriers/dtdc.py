@@ -23,6 +23,7 @@ CLOCK: Final = kit.Clock(
     default_zone="Asia/Kolkata",
     country="IN",
 )
+# Words of answers that print no code.
 WORDS: Final = {
     "booked": kit.Meaning(kit.Kind.SCAN, kit.Status.PICKED_UP),
     "delivered": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERED),
@@ -31,7 +32,6 @@ WORDS: Final = {
     "out for delivery": kit.Meaning(kit.Kind.SCAN, kit.Status.OUT_FOR_DELIVERY),
     "received": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
 }
-"""Words of answers that print no code."""
 _LISTS: Final = ("trackDetails", "shipmentStatus")
 _KNOWN_LISTS: Final = frozenset(_LISTS)
 _HEADERS: Final = ("trackHeader", "shipment")

@@ -12,21 +12,23 @@ from typing import Final
 
 from events.carriers import kit
 
+# (level, code): `status`, or of the details `movement`, `trouble` and `silent` (no effect).
 CODES: Final = kit.meanings("easypost_codes.csv")
-"""(level, code): `status`, or of the details `movement`, `trouble` and `silent` (no effect)."""
 
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d")
 )
 
+# Statuses that every documented detail may refine.
 REFINED: Final = frozenset({"in_transit", "unknown"})
-"""Statuses that every documented detail may refine."""
 
+# Statuses that no detail changes.
 DECISIVE: Final = frozenset({"available_for_pickup", "cancelled", "delivered", "return_to_sender"})
-"""Statuses that no detail changes."""
 
 AMBIGUOUS: Final = "delivery_exception"
 ATTEMPTED: Final = kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERY_ATTEMPTED)
+# Messages of an `AMBIGUOUS` detail that say that the parcel was tried; EasyPost has no detail for
+# it.
 ATTEMPTS: Final = frozenset(
     {
         "delivery attempted",
@@ -40,9 +42,6 @@ ATTEMPTS: Final = frozenset(
         "notice left (receptacle full/item oversized)",
     }
 )
-"""Messages of an `AMBIGUOUS` detail that say that the parcel was tried; EasyPost has no detail for
-it.
-"""
 
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 

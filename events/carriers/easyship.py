@@ -10,8 +10,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# Words of a status, in lower case with blanks.
 CODES: Final = kit.meanings("easyship_codes.csv")
-"""Words of a status, in lower case with blanks."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO)
 PLACEHOLDERS: Final = frozenset({"string"})

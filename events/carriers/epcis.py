@@ -16,15 +16,15 @@ from lxml.etree import _Element
 
 from events.carriers import kit
 
+# (field, word): `bizStep` or `disposition`.
 CODES: Final = kit.meanings("epcis_codes.csv")
-"""(field, word): `bizStep` or `disposition`."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO)
 TALK: Final = kit.Meaning(kit.Kind.INFO)
 ERROR: Final = kit.Meaning(kit.Kind.CORRECTION)
 DELIVERED: Final = kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERED)
+# Dispositions that outrank the step.
 TROUBLE: Final = frozenset({"damaged", "destroyed", "disposed", "returned", "stolen"})
-"""Dispositions that outrank the step."""
 
 EVENTS: Final = (
     "ObjectEvent",

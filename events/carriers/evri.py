@@ -9,8 +9,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# (stage, tracking point); where one is empty, the other alone decides.
 CODES: Final = kit.meanings("evri_codes.csv")
-"""(stage, tracking point); where one is empty, the other alone decides."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Europe/London", country="GB")
 

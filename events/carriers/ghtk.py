@@ -11,8 +11,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# (status_id, reason_code): the reason is empty where none, or any, is printed.
 CODES: Final = kit.meanings("ghtk_codes.csv")
-"""(status_id, reason_code): the reason is empty where none, or any, is printed."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Asia/Ho_Chi_Minh", country="VN")
 

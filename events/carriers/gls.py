@@ -14,10 +14,9 @@ from typing import Final
 
 from events.carriers import kit
 
+# (level, code): of an `event`, of the `group` before its dot, of a parcel's `status`; an English
+# `text` in lower case.
 CODES: Final = kit.meanings("gls_codes.csv")
-"""(level, code): of an `event`, of the `group` before its dot, of a parcel's `status`; an
-English `text` in lower case.
-"""
 
 _APOSTROPHES: Final = str.maketrans({"\u2019": "'", "\u00b4": "'"})
 

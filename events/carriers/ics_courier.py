@@ -13,8 +13,8 @@ from lxml.etree import _Element
 
 from events.carriers import kit
 
+# The text in lower case.
 CODES: Final = kit.meanings("ics_courier_codes.csv")
-"""The text in lower case."""
 
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats(
@@ -24,8 +24,8 @@ CLOCK: Final = kit.Clock(
     country="CA",
 )
 
+# Placeholder for a number in the empty answer of the documentation.
 PLACEHOLDER: Final = "string"
-"""Placeholder for a number in the empty answer of the documentation."""
 
 _BRANCH: Final = re.compile(
     r"(?P<head>(?:at|arrived at|departed) ics branch) (?P<branch>.+?)(?P<tail> for processing)?",

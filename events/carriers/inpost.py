@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from events.carriers import kit
 
+# Statuses and events of ShipX, codes of the group's API: their names never meet.
 CODES: Final = kit.meanings("inpost_codes.csv")
-"""Statuses and events of ShipX, codes of the group's API: their names never meet."""
 
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d %H:%M:%S[%f][ %z]"),
@@ -24,8 +24,8 @@ _LOG: Final = "eventLog"
 _PUSH: Final = frozenset({"event", "event_ts", "payload"})
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "title", "detail", "message"})
 _WITHOUT_STATE: Final = frozenset({"offers_prepared"})
+# Webhooks of ShipX that name a state of the parcel by their own name.
 _WITHOUT_STATUS: Final = frozenset({"shipment_confirmed"})
-"""Webhooks of ShipX that name a state of the parcel by their own name."""
 
 
 class _Parcel(NamedTuple):

@@ -13,20 +13,21 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("jtexpress_codes.csv")
+# The names of scans in lower case.
 NAMES: Final = kit.meanings("jtexpress_names.csv")
-"""The names of scans in lower case."""
 
 AMBIGUOUS: Final = "110"
 
 CLOCK: Final = kit.Clock(formats=kit.TimeFormats("%Y-%m-%d %H:%M:%S"))
 VIETNAM: Final = kit.Clock(formats=CLOCK.formats, default_zone="Asia/Ho_Chi_Minh", country="VN")
+# Countries by the prefix of their numbers, for local times without a zone.
 HOMES: Final = {
     "JEG": kit.Journey(home="Africa/Cairo"),
     "JMX": kit.Journey(home="America/Mexico_City"),
     "JTE": kit.Journey(home="Asia/Riyadh"),
     "UTE": kit.Journey(home="Asia/Riyadh"),
 }
-"""Countries by the prefix of their numbers, for local times without a zone."""
+# Types of scans of platforms that print no code.
 WITHOUT_CODE: Final = {
     "arrival scan": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
     "delivery scan": kit.Meaning(kit.Kind.SCAN, kit.Status.OUT_FOR_DELIVERY),
@@ -35,9 +36,8 @@ WITHOUT_CODE: Final = {
     "sign scan": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERED),
     "signing scan": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERED),
 }
-"""Types of scans of platforms that print no code."""
+# Member that only the platform of Vietnam prints of a scan.
 _OF_VIETNAM: Final = "scanByCode"
-"""Member that only the platform of Vietnam prints of a scan."""
 
 FIELD: Final = "bizContent"
 

@@ -13,8 +13,8 @@ from lxml.etree import _Element
 
 from events.carriers import kit
 
+# (level, code): of an `event`, or the `text` of its sentence in lower case.
 CODES: Final = kit.meanings("landmark_codes.csv")
-"""(level, code): of an `event`, or the `text` of its sentence in lower case."""
 
 FORMATS: Final = kit.TimeFormats(
     "%-m/%-d/%Y[ %-I:%M[:%S] %p]", "%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"

@@ -12,10 +12,9 @@ from typing import Final
 
 from events.carriers import kit
 
+# (level, code, text in lower case): an `event`, with a text where a code means several things, or
+# the `group` that it belongs to.
 CODES: Final = kit.meanings("laposte_codes.csv")
-"""(level, code, text in lower case): an `event`, with a text where a code means several things, or
-the `group` that it belongs to.
-"""
 _CLEAR: Final = kit.codes_without_text(
     {(code, words): meaning for (level, code, words), meaning in CODES.items() if level == "event"}
 )

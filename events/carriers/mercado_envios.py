@@ -11,8 +11,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# (status, substatus): the substatus is empty where none, or any, is printed.
 CODES: Final = kit.meanings("mercado_envios_codes.csv")
-"""(status, substatus): the substatus is empty where none, or any, is printed."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO)
 

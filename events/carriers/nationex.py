@@ -11,11 +11,11 @@ from typing import Final
 
 from events.carriers import kit
 
+# (level, code): words of the `shipment`, ids of exceptions of a `parcel`.
 CODES: Final = kit.meanings("nationex_codes.csv")
-"""(level, code): words of the `shipment`, ids of exceptions of a `parcel`."""
 
+# Prefix of such an id in an event's code.
 EXCEPTION: Final = "ExceptionId "
-"""Prefix of such an id in an event's code."""
 
 FORMATS: Final = kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]")
 CLOCK: Final = kit.Clock(formats=FORMATS, default_zone="America/Toronto", country="CA")

@@ -13,8 +13,8 @@ from typing import Final
 from events.carriers import kit
 
 _TABLE: Final = kit.meanings("ninjavan_codes.csv")
+# Statuses and events, in normalised spelling.
 CODES: Final = {kit.spelled(key[0]): meaning for key, meaning in _TABLE.items()}
-"""Statuses and events, in normalised spelling."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Asia/Singapore")
 
@@ -28,8 +28,8 @@ _ON_THE_WAY_BACK: Final = frozenset(
         kit.Status.DELIVERY_ATTEMPTED,
     }
 )
+# The comment of a first version's webhook: `SG-Singapore-Ninja Van Sorting Facility`.
 _HUB: Final = re.compile(r"(?P<country>[A-Z]{2})-(?P<city>[^-]+)-(?P<hub>.+)")
-"""The comment of a first version's webhook: `SG-Singapore-Ninja Van Sorting Facility`."""
 _INFORMATION: Final = "_information"
 _NUMBERS: Final = ("tracking_id", "tracking_number")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "code"})

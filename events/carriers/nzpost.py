@@ -11,8 +11,8 @@ from typing import Final
 from events.carriers import kit
 
 _TABLE: Final = kit.meanings("nzpost_codes.csv")
+# (level, code): of a `code`, or of the words of a `status` in normalised spelling.
 CODES: Final = {(level, kit.spelled(word)): meaning for (level, word), meaning in _TABLE.items()}
-"""(level, code): of a `code`, or of the words of a `status` in normalised spelling."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Pacific/Auckland")
 

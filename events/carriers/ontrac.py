@@ -26,6 +26,7 @@ _ROOTS: Final = {
     "OnTracUpdateResponse": "Shipments/Shipment",
 }
 
+# Categories by `Status`, and by LaserShip's event type.
 CATEGORIES: Final = {
     "not yet received": kit.Meaning(kit.Kind.SCAN, kit.Status.INFO_RECEIVED),
     "in transit": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
@@ -39,7 +40,6 @@ CATEGORIES: Final = {
     "arrived": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
     "released": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERED),
 }
-"""Categories by `Status`, and by LaserShip's event type."""
 
 _meaning = kit.by_code(CODES)
 _ERRORS: Final = frozenset(

@@ -13,11 +13,9 @@ from lxml.etree import _Element
 
 from events.carriers import kit
 
+# (vocabulary, code): `status` words of SOAP and REST; `event` and `delivery` of TrackLMC. The event
+# is finer than the delivery status.
 CODES: Final = kit.meanings("parcelone_codes.csv")
-"""(vocabulary, code): `status` words of SOAP and REST; `event` and `delivery` of TrackLMC.
-
-The event is finer than the delivery status.
-"""
 
 FORMATS: Final = kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]")
 CLOCK: Final = kit.Clock(formats=FORMATS, default_zone="Europe/Berlin")

@@ -14,8 +14,8 @@ from events.carriers import kit
 
 CODES: Final = kit.meanings("parcelsapp_codes.csv")
 TEXTS: Final = kit.meanings("shipengine_texts.csv")
+# (code, text): texts that USPS prints without a code.
 USPS: Final = kit.meanings("usps_codes.csv")
-"""(code, text): texts that USPS prints without a code."""
 _by_text: Final = kit.by_sentence(
     {words: meaning for (code, words), meaning in USPS.items() if not code}
     | {words: meaning for (words,), meaning in TEXTS.items()}

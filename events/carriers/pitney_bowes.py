@@ -13,8 +13,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# (level, code): of a return, or the `status` that the Shipping API prints next to a scan.
 CODES: Final = kit.meanings("pitney_bowes_codes.csv")
-"""(level, code): of a return, or the `status` that the Shipping API prints next to a scan."""
 
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats("%Y-%m-%d[ %H:%M[:%S]]"), default_zone="America/New_York", country="US"

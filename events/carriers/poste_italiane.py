@@ -10,8 +10,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# (level, code): of a `status`, or of the `phase` around it in lower case.
 CODES: Final = kit.meanings("poste_italiane_codes.csv")
-"""(level, code): of a `status`, or of the `phase` around it in lower case."""
 
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats("%Y-%m-%d %H:%M[:%S]"), default_zone="Europe/Rome", country="IT"

@@ -13,8 +13,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# Codes of events (`B01`) and of statuses (numbers): their names never meet.
 CODES: Final = kit.meanings("postnl_codes.csv")
-"""Codes of events (`B01`) and of statuses (numbers): their names never meet."""
 
 DELIVERED: Final = CODES[("11",)]
 

@@ -12,10 +12,9 @@ from lxml.etree import _Element
 
 from events.carriers import kit
 
+# (type, text): the text in lower case without the dash at its end; empty where every text means the
+# same.
 CODES: Final = kit.meanings("purolator_codes.csv")
-"""(type, text): the text in lower case without the dash at its end; empty where
-every text means the same.
-"""
 
 _CLEAR: Final = kit.codes_without_text(CODES)
 _WORDED: Final = frozenset(code for code, words in CODES if words)

@@ -13,10 +13,9 @@ from typing import Final
 
 from events.carriers import kit
 
+# (level, code): `event`, a `name` of events in lower case, or the `category` of a piece's last
+# event.
 CODES: Final = kit.meanings("royalmail_codes.csv")
-"""(level, code): `event`, a `name` of events in lower case, or the `category` of a piece's last
-event.
-"""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Europe/London")
 

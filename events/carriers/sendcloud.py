@@ -14,11 +14,11 @@ from events.carriers import kit, sendcloud_events
 
 CODES: Final = kit.meanings("sendcloud_codes.csv")
 
+# A larger epoch is in milliseconds.
 SECONDS_MAX: Final = 10**11
-"""A larger epoch is in milliseconds."""
 
+# Prefix of the actions that are about the shop, not about a parcel.
 _OF_INTEGRATIONS: Final = "integration_"
-"""Prefix of the actions that are about the shop, not about a parcel."""
 _ENVELOPE: Final = frozenset({"action", "parcel", "timestamp", "error", "errors"})
 
 

@@ -10,10 +10,9 @@ from typing import Final
 
 from events.carriers import kit
 
+# (level, code): of a `phase`, an `exception`, a `sub_status`, which gives an attempt or an
+# exception its reason.
 CODES: Final = kit.meanings("sendcloud_events_codes.csv")
-"""(level, code): of a `phase`, an `exception`, a `sub_status`, which gives an attempt or
-an exception its reason.
-"""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO)
 

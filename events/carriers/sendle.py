@@ -12,8 +12,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# The type in lower case.
 CODES: Final = kit.meanings("sendle_codes.csv")
-"""The type in lower case."""
 
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats(

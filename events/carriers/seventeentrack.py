@@ -12,10 +12,9 @@ from typing import Final
 
 from events.carriers import kit
 
+# (field, code): `sub_status`, `stage` and `status` of v2, `e` of v1, and the texts of v1 that say
+# more than their `e`, in lower case.
 CODES: Final = kit.meanings("seventeentrack_codes.csv")
-"""(field, code): `sub_status`, `stage` and `status` of v2, `e` of v1, and the texts of v1 that say
-more than their `e`, in lower case.
-"""
 
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats(
@@ -23,8 +22,8 @@ CLOCK: Final = kit.Clock(
     )
 )
 
+# Prefix of a v1 package's code in an event's code.
 V1: Final = "e="
-"""Prefix of a v1 package's code in an event's code."""
 
 UNTOLD: Final = kit.Meaning(kit.Kind.INFO)
 _V1_EVENTS: Final = ("z1", "z2", "z9")

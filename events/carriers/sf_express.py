@@ -11,6 +11,7 @@ from typing import Final
 from events.carriers import kit
 
 CODES: Final = kit.meanings("sf_express_codes.csv")
+# Codes that are meaningful only with their reason.
 BY_REASON: Final = {
     ("33", "5"): kit.Meaning(kit.Kind.SCAN, kit.Status.CANCELLED),
     ("33", "501"): kit.Meaning(kit.Kind.SCAN, kit.Status.CANCELLED),
@@ -18,7 +19,6 @@ BY_REASON: Final = {
     ("8000", "6"): kit.Meaning(kit.Kind.SCAN, kit.Status.LOST, kit.Reason.LOST),
     ("99", "2"): kit.Meaning(kit.Kind.SCAN, kit.Status.RETURNING),
 }
-"""Codes that are meaningful only with their reason."""
 
 
 def _meaning(raw: kit.Raw) -> kit.Meaning:

@@ -14,11 +14,9 @@ from typing import Final
 
 from events.carriers import kit
 
+# (level, code): `code`, or `milestone` for an event without a known code. An empty milestone has no
+# meaning.
 CODES: Final = kit.meanings("ship24_codes.csv")
-"""(level, code): `code`, or `milestone` for an event without a known code.
-
-An empty milestone has no meaning.
-"""
 
 FORMATS: Final = kit.TimeFormats(
     "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"

@@ -15,15 +15,12 @@ from typing import Final, NamedTuple
 
 from events.carriers import kit
 
+# (level, code): ShipEngine's `status`; else the operating carrier, empty where all of them mean the
+# same.
 CODES: Final = kit.meanings("shipengine_codes.csv")
-"""(level, code): ShipEngine's `status`; else the operating carrier, empty where all
-of them mean the same.
-"""
 
+# Texts that operating carriers print of scans that are all movement to ShipEngine, in lower case.
 TEXTS: Final = kit.meanings("shipengine_texts.csv")
-"""Texts that operating carriers print of scans that are all movement to ShipEngine, in lower
-case.
-"""
 
 _by_text = kit.by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# (level, code): `status`, `substatus`, and as `silent` the substatuses without effect.
 CODES: Final = kit.meanings("shippo_codes.csv")
-"""(level, code): `status`, `substatus`, and as `silent` the substatuses without effect."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, trust_offset=False, midnight_is_day="nowhere")
 

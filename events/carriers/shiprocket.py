@@ -13,14 +13,14 @@ from typing import Final, NamedTuple
 
 from events.carriers import kit
 
+# Ids of shipment statuses.
 CODES: Final = kit.meanings("shiprocket_codes.csv")
-"""Ids of shipment statuses."""
 
+# Couriers' texts of scans without an id.
 TEXTS: Final = kit.meanings("shiprocket_texts.csv")
-"""Couriers' texts of scans without an id."""
 
+# Codes of the courier itself, where Shiprocket has no id for a scan.
 DTDC: Final = kit.meanings("dtdc_codes.csv")
-"""Codes of the courier itself, where Shiprocket has no id for a scan."""
 
 _by_text = kit.by_sentence({words: meaning for (words,), meaning in TEXTS.items()})
 

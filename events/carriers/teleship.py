@@ -10,8 +10,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# The code in lower case.
 CODES: Final = kit.meanings("teleship_codes.csv")
-"""The code in lower case."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO)
 

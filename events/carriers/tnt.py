@@ -13,8 +13,8 @@ from lxml.etree import _Element
 
 from events.carriers import kit
 
+# (level, code): `status`, or the `summary` of a consignment.
 CODES: Final = kit.meanings("tnt_codes.csv")
-"""(level, code): `status`, or the `summary` of a consignment."""
 
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats("%Y%m%d[ %H%M[%S]]", "%Y-%m-%d[ %H:%M[:%S]]"),

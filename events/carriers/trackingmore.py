@@ -13,8 +13,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# Statuses and substatuses: their names never collide.
 CODES: Final = kit.meanings("trackingmore_codes.csv")
-"""Statuses and substatuses: their names never collide."""
 
 FORMATS: Final = kit.TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
 CLOCK: Final = kit.Clock(formats=FORMATS, midnight_is_day=True)

@@ -10,8 +10,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# (kind, status): the kind is empty for the usual one.
 CODES: Final = kit.meanings("uber_direct_codes.csv")
-"""(kind, status): the kind is empty for the usual one."""
 
 CLOCK: Final = kit.Clock(formats=kit.ISO)
 

@@ -17,8 +17,8 @@ CLOCK: Final = kit.Clock(
 
 UNREADABLE_TIME: Final = "a time in no known format"
 EMPTY: Final = "neither code, text nor time"
+# Placeholders in UPS's own samples where a value belongs.
 PLACEHOLDERS: Final = frozenset({"string"})
-"""Placeholders in UPS's own samples where a value belongs."""
 
 
 @kit.value(frozen=True, slots=True, kw_only=True)

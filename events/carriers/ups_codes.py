@@ -22,17 +22,15 @@ _PROGRESS: Final = frozenset({"M", "I", "P", "U"})
 
 _DESTINATION_SCAN: Final = ("I", "DS")
 _OUT_FOR_DELIVERY: Final = frozenset({"out for delivery", "out for delivery today"})
+# Codes of Mail Innovations that mean something else for packages: its texts tell them apart.
 _BY_TEXT: Final = {
     ("I", "PC"): ("package is awaiting customer pick", kit.Status.AVAILABLE_FOR_PICKUP),
     ("I", "SP"): ("return is out for delivery", kit.Status.RETURNING),
     ("X", "P6"): ("delivery attempted", kit.Status.DELIVERY_ATTEMPTED),
 }
-"""Codes of Mail Innovations that mean something else for packages: its texts tell them apart."""
 _AT_CUSTOMS: Final = frozenset({kit.Reason.CUSTOMS_HOLD, kit.Reason.CUSTOMS_DOCUMENTS})
+# Three-digit codes for the end of a clearance: UPS prints the code of the hold for its end as well.
 _CLEARED: Final = frozenset({"014", "084", "134"})
-"""Three-digit codes for the end of a clearance: UPS prints the code of the hold for its end as
-well.
-"""
 
 
 @lru_cache(maxsize=4096)

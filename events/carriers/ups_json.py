@@ -12,8 +12,8 @@ from events.carriers.ups_quantum_view import ROOT, read_quantum_view
 
 _ALERT_KEYS: Final = frozenset({"activityStatus", "localActivityDate", "activityLocation"})
 _ERROR_KEYS: Final = frozenset({"response", "errors", "Fault", "fault", "Error"})
+# Types of future delivery dates, the better first: rescheduled, scheduled.
 _ESTIMATES: Final = ("RDD", "SDD")
-"""Types of future delivery dates, the better first: rescheduled, scheduled."""
 
 
 def read_json_message(

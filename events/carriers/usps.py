@@ -15,13 +15,11 @@ from lxml.etree import _Element
 
 from events.carriers import kit
 
+# (code, text) in lower case. Text alone where the format has no codes; both where a code has
+# several meanings.
 CODES: Final = kit.meanings("usps_codes.csv")
-"""(code, text) in lower case.
-
-Text alone where the format has no codes; both where a code has several meanings.
-"""
+# Codes that mean several things; empty for a text without a code.
 _WORDED: Final = frozenset(code for code, words in CODES if words)
-"""Codes that mean several things; empty for a text without a code."""
 
 FORMATS: Final = kit.TimeFormats(
     "%Y-%m-%dT%H:%M:%S[%f][%z]",
@@ -30,12 +28,11 @@ FORMATS: Final = kit.TimeFormats(
     "%b %-d, %Y[ %-I:%M[ ]%p]",
     "%-m/%-d/%Y[ %-I:%M[ ]%p]",
 )
+# A scan without a place is taken for the middle of the country; Web Tools prints a shipper's notice
+# as a date, v3 as its midnight.
 DOMESTIC: Final = kit.Clock(
     formats=FORMATS, default_zone="America/Chicago", midnight_is_day="nowhere"
 )
-"""A scan without a place is taken for the middle of the country; Web Tools prints a shipper's
-notice as a date, v3 as its midnight.
-"""
 DOMESTIC_WITH_FALSE_Z: Final = kit.Clock(
     formats=FORMATS, default_zone="America/Chicago", trust_offset=False, midnight_is_day="nowhere"
 )
@@ -69,12 +66,12 @@ _XML_ENDS: Final = (
 _LISTS: Final = ("trackSummary", "trackingEvents", "trackDetail", "trackDetails")
 _KNOWN_LISTS: Final = frozenset(_LISTS)
 _WRAPPERS: Final = ("payload", "data", "trackingDetails", "trackInfo")
+# Names of USPS's facilities, of those for mail from abroad too (`ISC NEW YORK NY(USPS)`).
 _FACILITY: Final = re.compile(
     r"(?:(?P<city>.+) (?P<state>[A-Z]{2}) (?:NETWORK |INTERNATIONAL )?DISTRIBUTION CENTER"
     r"(?: ANNEX)?"
     r"|ISC (?P<isc>.+?)(?: (?P<isc_state>[A-Z]{2}))? ?\(USPS\))"
 )
-"""Names of USPS's facilities, of those for mail from abroad too (`ISC NEW YORK NY(USPS)`)."""
 _WEB_TOOLS_LISTS: Final = frozenset({"TrackSummary", "TrackDetail"})
 _WEB_TOOLS: Final = ("TrackResults", "TrackResponse")
 _SENTENCE_DATE: Final = re.compile(

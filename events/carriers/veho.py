@@ -10,8 +10,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# The code in lower case.
 CODES: Final = kit.meanings("veho_codes.csv")
-"""The code in lower case."""
 
 FORMATS: Final = kit.TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f][%z]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
 CLOCK: Final = kit.Clock(formats=FORMATS, default_zone="America/Chicago", country="US")

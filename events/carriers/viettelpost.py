@@ -10,8 +10,8 @@ from typing import Final
 
 from events.carriers import kit
 
+# (ORDER_STATUS, REASON_CODE): the reason is empty where none, or any, is printed.
 CODES: Final = kit.meanings("viettelpost_codes.csv")
-"""(ORDER_STATUS, REASON_CODE): the reason is empty where none, or any, is printed."""
 
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats("%-d/%-m/%Y %-H:%M[:%S]"),

@@ -12,12 +12,13 @@ from typing import Any, Final
 
 from events.carriers import kit
 
+# AT7-01, data element 1650.
 CODES: Final = kit.meanings("x12_214_codes.csv")
-"""AT7-01, data element 1650."""
 _meaning: Final = kit.by_code(CODES)
 
 CLOCK: Final = kit.Clock(formats=kit.TimeFormats("%Y%m%d[ %H%M[%S]]"))
 
+# AT7-07, data element 623 of release 8010. AT is Alaska's time, TT the Atlantic's.
 ZONES: Final = {
     **{f"{hours:02}": f"+{hours:02}:00" for hours in range(1, 13)},
     **{f"{25 - hours:02}": f"-{hours:02}:00" for hours in range(1, 13)},
@@ -53,7 +54,6 @@ ZONES: Final = {
     "TT": "America/Halifax",
     "UT": "Z",
 }
-"""AT7-07, data element 623 of release 8010. AT is Alaska's time, TT the Atlantic's."""
 _OF_THE_PLACE: Final = "LT"
 
 _HHMMSS: Final = 6

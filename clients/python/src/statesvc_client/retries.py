@@ -9,10 +9,11 @@ from email.utils import parsedate_to_datetime
 import httpx
 
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+# Calls that a second time do nothing again: an event has an id, the others only read or set a
+# state.
 _REPEATABLE_POSTS = re.compile(
     r"/v1/(events|shipments/lookup|shipments/[^/]+/[^/]+/evidence|subscriptions/[^/]+/(pause|resume))$"
 )
-"""Calls that a second time do nothing again: an event has an id, the others only read or set a state."""
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _REFUSED_BEFORE_WORK = 429
 _UNAVAILABLE = frozenset({502, 503, 504})

@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+# Clock that `webhook-timestamp` is compared with. The testing kit moves it with the service's
+# clock.
 clock: Callable[[], float] = time.time
-"""Clock that `webhook-timestamp` is compared with. The testing kit moves it with the service's clock."""
 
 
 class InvalidSignatureError(Exception):

@@ -21,8 +21,8 @@ from statesvc_client.errors import CursorLostError
 from statesvc_client.waiting import sleep_async
 
 _log = logging.getLogger("statesvc_client")
+# The service sends a comment every 15 s.
 _SILENCE_SECONDS = 45.0
-"""The service sends a comment every 15 s."""
 
 
 class Log:

@@ -13,8 +13,8 @@ from statesvc.delivery.signing import signed_headers
 from statesvc.subscriptions.subscription_secrets import Secret
 from statesvc_client import signatures
 
+# Secret that notifications of tests are signed with. Known to everyone.
 SECRET = "whsec_dGhlIHNlY3JldCBvZiB0aGUgdGVzdGluZyBraXQhISE="  # noqa: S105 - of tests
-"""Secret that notifications of tests are signed with. Known to everyone."""
 
 
 @dataclass(frozen=True)
