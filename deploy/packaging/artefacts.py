@@ -104,7 +104,7 @@ def _pack_typescript_client(build: Build) -> None:
 
 
 def _pack_installation_files(build: Build) -> None:
-    """Pack what installs the service, below one folder, as the pages name the files."""
+    """Pack the files that install the service, below one folder, as the pages name the files."""
     folder = f"statesvc-deploy-{statesvc.__version__}"
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
@@ -156,7 +156,7 @@ def _checked(target: Path) -> list[Path]:
 
 
 def _write_checksums(target: Path) -> Path:
-    """Write what `sha256sum --check` reads."""
+    """Write the input of `sha256sum --check`."""
     lines = [
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
         for path in _checked(target)

@@ -177,7 +177,7 @@ def _require_why(options: argparse.Namespace, operation: ListedOperation, comman
 def _stated(
     options: argparse.Namespace, operation: ListedOperation, taken: Iterable[str]
 ) -> dict[str, Json]:
-    """Return what the options state; None: null."""
+    """Return the values of the options; None: null."""
     stated = {name: getattr(options, name) for name in taken}
     for field in (operation.fields[name] for name, value in stated.items() if value is not None):
         if field.removed:

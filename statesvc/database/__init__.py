@@ -1,3 +1,1 @@
-"""Getting to the database: the embedded server, migrations, connections, and what its errors
-mean.
-"""
+"""Getting to the database: the embedded server, migrations, connections, and the meaning of its errors."""

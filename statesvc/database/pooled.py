@@ -102,7 +102,7 @@ class PooledConnection(RetryingConnection):
 
 
 class PooledCursor(AsyncCursor[Any]):
-    """Cursor of a `PooledConnection`: what it executes outside a transaction has the
+    """Cursor of a `PooledConnection`: a statement outside a transaction has the
     connection's settings and limits.
     """
 

@@ -1,4 +1,4 @@
-"""Every type of notification: what it means, what its `data` holds, and an example.
+"""Every type of notification: meaning, `data`, and an example.
 
 To add one, add a row.
 

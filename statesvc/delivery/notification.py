@@ -162,6 +162,6 @@ def notification_of(sequence: int, row: Sequence[Any]) -> Notification:
 
 
 def stated_observation(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a notification says of an observation, from its entry."""
+    """Return the data of a notification about an observation, from its entry."""
     details = document["details"]
     return {"version": document["version"], "cause": details["cause"], "hours": details["hours"]}

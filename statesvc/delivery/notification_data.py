@@ -1,6 +1,4 @@
-"""Types of a notification's `data`: what is sent is built of them, and what is
-documented is made of them.
-"""
+"""Types of a notification's `data`: both the sent bodies and the documentation are made of them."""
 
 from typing import Annotated, Literal, NotRequired
 from uuid import UUID

@@ -1,6 +1,4 @@
-"""Report of a process that takes webhooks: what it acknowledged and refused in the
-last minute, and its disk.
-"""
+"""Report of a process that takes webhooks: acknowledged and refused pushes of the last minute, and its disk."""
 
 import time
 from collections import Counter, deque

@@ -75,7 +75,7 @@ CALL: Final = web.RequestKey("call", Call)
 
 
 class RequestHeader(NamedTuple):
-    """A header that a call reads. `pattern`: what it may hold, as JSON Schema has it."""
+    """A header that a call reads. `pattern`: as in JSON Schema."""
 
     description: str
     pattern: str | None = None
@@ -164,11 +164,11 @@ class Operation(Generic[T]):
 
     `where`: method and path. `operation_id` names it in generated clients: verb and noun, never changed. `parameters` is a model of the
     path's and the query's parameters (a field named as in the path is the path's). `statuses` describes the answers in words. `request`
-    is a body that is checked; where the handler reads the body itself, `accepts` says what it takes: media types and what they hold.
+    is a body that is checked; where the handler reads the body itself, `accepts` has the media types and their contents.
     `response_headers` (of answers that are no problem) are described in words. `rules`: sentences about what else is refused as
     `invalid_request`, where no schema can say it. `checked` False: the handler takes any query and checks the rest itself (webhooks).
     `carrier_authenticated`: by a carrier's own scheme, or a key with scope `ingest`. `is_computed`: it takes long to compute, so that a
-    key may have but a few such calls under way. `credential`: what does in place of a key. `is_body_optional`: without a body all members
+    key may have but a few such calls under way. `credential`: accepted in place of a key. `is_body_optional`: without a body all members
     have their defaults. `streamed` is the model of each event of an answer that is a stream; `deadline_seconds` None: it may take as long
     as it likes.
     `parts`: it does as much as fits into a call. `view`: what its answer looks like to people. `commands`, `forms`, `pages`: its other

@@ -1,4 +1,4 @@
-"""What is wrong with a value, in a sentence for who sent it: what it should be, never what it was."""
+"""What is wrong with a value, in a sentence for who sent it: the rule, never the value."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""What reads the files of archives, which the add-on at the seam `history` brings."""
+"""Readers of the files of archives, which the add-on at the seam `history` brings."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -59,7 +59,7 @@ class CheckpointStore(Protocol):
 def checkpoint_store_at(place: str) -> CheckpointStore:
     """Open a folder, or `s3://bucket/prefix?endpoint=URL&region=NAME`.
 
-    Raises CheckpointStoreError for what is neither.
+    Raises CheckpointStoreError.
     """
     if "://" not in place:
         return FolderCheckpointStore(Path(place))

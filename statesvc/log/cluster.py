@@ -34,7 +34,7 @@ class Cluster(Protocol):
         """Yield what `gather` makes of each bucket, in order, from the values spread into it."""
 
     def abandon(self) -> None:
-        """End what runs, by an error. Safe in any thread."""
+        """Cancel running work by an error. Safe in any thread."""
 
 
 def open_cluster(

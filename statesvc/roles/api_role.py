@@ -187,7 +187,7 @@ async def run(launch: Launch) -> int:
 
 
 def sampling(launch: Launch, base: Runtime) -> Callable[[], Awaitable[None]]:
-    """Return what brings the metrics of the database up to date at a scrape; they
+    """Return the function that brings the metrics of the database up to date at a scrape; they
     show the last reading.
     """
     database, archive = launch.settings.database, archive_folder(launch.settings)

@@ -101,7 +101,7 @@ async def open_ingress(
 
 
 async def _check_late_database(cache: StartCache | None, connection: AsyncConnection[Any]) -> None:
-    """Check what the start checks of a database that answers."""
+    """Check the database as the start does."""
     await require_sound(connection)
     if cache is not None:
         await cache.check(connection)

@@ -59,7 +59,7 @@ class Horizon:
 
 
 async def horizon_at(connection: AsyncConnection[Any], instant: datetime) -> Horizon:
-    """Return what was sealed at `instant`.
+    """Return the entries sealed at `instant`.
 
     Past the newest head there may be entries still to be sealed, so it is clamped to that.
     """

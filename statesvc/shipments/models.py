@@ -1,5 +1,4 @@
-"""The answers about shipments: what is sent, and what OpenAPI shows, for both are made of these
-types.
+"""The answers about shipments, as sent and as OpenAPI shows them, for both are made of these types.
 
 A type names its JSON as it is written, so values that come from the database or the log stay as
 they are stored there: a status that a later version wrote is shown, not refused.
@@ -88,7 +87,7 @@ class PersonalPart(TypedDict, total=False):
 
 
 class StatedEvent(PersonalPart):
-    """A canonical event: what the carrier said."""
+    """A canonical event: the carrier's statement."""
 
     carrier_id: str
     event_id: str
@@ -227,7 +226,7 @@ class AuditConflict(StatedEvent, MessageSource, EntryPosition):
 class AuditAttempt(EntryPosition):
     """One try at one notification.
 
-    `body_commitment` binds what was sent. Its place is that of the entry of the end, which lists
+    `body_commitment` binds the sent body. Its place is that of the entry of the end, which lists
     all.
     """
 

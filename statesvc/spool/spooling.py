@@ -1,4 +1,4 @@
-"""A spool as ingress uses it: keeps what the database does not take, and drains it later."""
+"""A spool as ingress uses it: keeps pushes that the database does not take, and drains them later."""
 
 import asyncio
 from collections.abc import Callable

@@ -79,7 +79,7 @@ class SentTry(RecordedAttempt):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentNotification:
-    """One notification, how it ended, and its tries. `available_at`: when what waits is due."""
+    """One notification, how it ended, and its tries. `available_at`: when a waiting one is due."""
 
     place: NotificationPosition
     notification: Notification

@@ -36,7 +36,7 @@ class SigningMeans:
 async def read_signing_means(
     connection: AsyncConnection[Any], keyring: Keyring, subscription_id: UUID
 ) -> SigningMeans | None:
-    """Return what a test is made with; None where there is no such subscription."""
+    """Return the means of a test; None where there is no such subscription."""
     row = await (
         await connection.execute(
             _SQL["read_means"], {"subscription_id": subscription_id}, binary=True
@@ -69,7 +69,7 @@ def older_signature(stored: dict[str, str] | None) -> OlderSignature | None:
 async def read_public_keys(
     connection: AsyncConnection[Any], keyring: Keyring, subscription_ids: Sequence[UUID]
 ) -> dict[UUID, list[str]]:
-    """Return the keys that verify what is signed now, of those that sign with
+    """Return the keys that verify new signatures, of those that sign with
     Ed25519; of the others none.
     """
     cursor = await connection.execute(

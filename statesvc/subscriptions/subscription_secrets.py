@@ -48,7 +48,7 @@ class Secret:
 
     @classmethod
     def chosen(cls, text: str) -> Self:
-        """Parse what `written` wrote, or a caller chose. Raises ValueError."""
+        """Parse a text of `written`, or a caller's. Raises ValueError."""
         kind: KeyType = "ed25519" if text.startswith(PRIVATE_PREFIX) else "hmac"
         prefix = PRIVATE_PREFIX if kind == "ed25519" else SECRET_PREFIX
         try:

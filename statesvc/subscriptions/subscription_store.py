@@ -54,7 +54,7 @@ CHANGEABLE: Final = (
 _WIDENING: Final = frozenset(
     {"url", "carriers", "statuses", "types", "shipments", "payload", "pii"}
 )
-"""Columns that decide what is sent, and where to: changing one is as much a grant as
+"""Columns that decide content and address of notifications: changing one is as much a grant as
 making the subscription.
 """
 
@@ -94,7 +94,7 @@ class SubscriptionRequest:
     it.
     """
     give_up_after: Mapping[str, float] = field(default_factory=dict)
-    """Seconds by type: what has waited longer is not tried again."""
+    """Seconds by type: a notification that has waited longer is not tried again."""
     max_age_seconds: float | None = None
     """What had happened longer ago when it was recorded is not sent; None: everything is."""
 
@@ -354,7 +354,7 @@ async def _may_send(
     *,
     scopes: frozenset[Scope] | None,
 ) -> None:
-    """Check that the owner, and who asks with `scopes`, may read what is sent after the changes.
+    """Check that the owner, and who asks with `scopes`, may read the notifications after the changes.
 
     Raises NotGrantedError.
     """

@@ -24,7 +24,7 @@ _WEBHOOK_PORTS: Final = {"https": 443, "http": 80}
 
 
 class UrlRefusedError(ValueError):
-    """The URL can't be a subscriber's. The text says why and what to do, and does not repeat it."""
+    """The URL can't be a subscriber's. The text has reason and remedy, without the URL."""
 
 
 async def checked_url(text: str, allowed: Sequence[Network]) -> tuple[str, Login | None]:

@@ -5,7 +5,7 @@ Silent, at no cost, unless an exporter is configured.
 ```
 ingest --(in the message's headers)--> process, linked from the batch's stages --(in the outbox)--> deliver --(to the subscriber)
 ```
-OpenTelemetry's own variables decide what goes out (`OTEL_EXPORTER_OTLP_ENDPOINT`,
+OpenTelemetry's own variables decide the exports (`OTEL_EXPORTER_OTLP_ENDPOINT`,
 `OTEL_TRACES_EXPORTER`, `OTEL_TRACES_SAMPLER`, ...); without a sampler one webhook in a hundred is
 traced. A `traceparent` that a carrier sends is not believed: anyone could have all of theirs
 traced. A span never holds an exception's text or traceback, since those may quote a carrier's
@@ -50,7 +50,7 @@ class ExporterUnavailableError(RuntimeError):
 
 
 def resource_of(role: str, instance: str) -> Resource:
-    """Return what says which process this is; OTEL_SERVICE_NAME and
+    """Return the attributes of this process; OTEL_SERVICE_NAME and
     OTEL_RESOURCE_ATTRIBUTES add to it.
     """
     return detected_resource().merge(
@@ -62,7 +62,7 @@ def resource_of(role: str, instance: str) -> Resource:
 
 @cache
 def detected_resource() -> Resource:
-    """Return what the environment says, the same for all roles of a machine: finding out takes two
+    """Return the attributes of the environment, the same for all roles of a machine: finding out takes two
     threads and all packages' metadata.
     """
     return Resource.create({})

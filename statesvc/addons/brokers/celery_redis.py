@@ -109,7 +109,7 @@ _REFUSALS: Final = (
 
 
 def _failure(error: redis.exceptions.RedisError) -> Exception:
-    """Return what an error of the client means: refused by the server, in its own
+    """Classify an error of the client: refused by the server, in its own
     words, or a lost connection.
     """
     for kind, outcome in _REFUSALS:

@@ -43,7 +43,7 @@ Pair = tuple[dict[str, Any], dict[str, Any]]  # an entry, and what it says
 
 
 def point_from(encoded: bytes) -> Point:
-    """Decode a point. Raises ValueError for what is no point."""
+    """Decode a point. Raises ValueError."""
     number = int.from_bytes(encoded, "little")
     sign, y = number >> 255, number & (1 << 255) - 1
     if len(encoded) != 32 or y >= PRIME:
@@ -153,7 +153,7 @@ def read_keys(lines: list[str]) -> Keys:
 
 
 def key_id(name: str, kind: bytes, key: bytes) -> bytes:
-    """Return what a signature names its key by."""
+    """Return the key id of a signature."""
     return sha256(name.encode() + b"\n" + kind + key)[:4]
 
 
@@ -223,7 +223,7 @@ def all_flaws(bundle: dict[str, Any], keys: Keys, files: dict[str, bytes]) -> li
 
 
 def flaws(bundle: dict[str, Any], keys: Keys, files: dict[str, bytes]) -> Iterator[str]:
-    """Yield what does not hold."""
+    """Yield the faults."""
     head, seal = Head(bundle["log"]["checkpoint"], keys), Head(bundle["seal"], keys)
     rest = {name: value for name, value in bundle.items() if name != "seal"}
     canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

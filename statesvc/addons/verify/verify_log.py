@@ -179,7 +179,7 @@ class Verification:
         return self.report
 
     def abandon(self) -> None:
-        """End `run`, which another thread is in, by an error. What was saved of the state stays."""
+        """End `run`, which another thread is in, by an error. Saved state stays."""
         self._is_abandoned = True
         if self._workers is not None:
             self._workers.abandon()

@@ -100,7 +100,7 @@ class WorkerPool:
         return self.each(check_batch_range, ((batch_range,) for batch_range in ranges))
 
     def abandon(self) -> None:
-        """End what runs, by an error. Safe in any thread."""
+        """Cancel running work by an error. Safe in any thread."""
         self._is_abandoned = True
         if self._pool is not None:
             self._pool.abandon()
