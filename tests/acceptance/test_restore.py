@@ -16,7 +16,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from psycopg import AsyncConnection
 
-from statesvc.addons.expectations.never_heard import observe_never_heard
+from statesvc.addons.expectations.watcher import observe_never_heard
 from statesvc.database.migrator import migrate
 from tests.acceptance.processes import Service, until_false
 from tests.acceptance.stories import ups_alert

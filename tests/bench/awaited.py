@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from statesvc.addons.expectations.never_heard import observe_never_heard
+from statesvc.addons.expectations.watcher import observe_never_heard
 from statesvc.database.queries import queries
 from tests.bench.bench import Bench, child
 from tests.bench.expectations import BATCH, PAIRS, WARMING

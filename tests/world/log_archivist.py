@@ -14,10 +14,10 @@ from events.entry.kinds import EntryName
 from events.identity.ids import shipment_id
 from events.spelling import normalize_number
 from statesvc.addons.archive.archive_identity import MARKER
-from statesvc.addons.archive.month_ledger import LOG_LEDGER
+from statesvc.addons.archive.month import LOG_LEDGER
 from statesvc.addons.archive.month_pass import LogArchiving, MonthPassResult, archive_months
 from statesvc.addons.expectations.awaited_numbers import await_number
-from statesvc.addons.expectations.never_heard import observe_never_heard
+from statesvc.addons.expectations.watcher import observe_never_heard
 from statesvc.addons.verify.verify_log import VerificationReport
 from statesvc.files.archive_folder import ArchivePath, files_of
 from statesvc.log.history import History

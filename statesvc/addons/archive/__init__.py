@@ -17,7 +17,7 @@ ADDON: Final = AddOn(
             )
         }
     },
-    findings="statesvc.addons.archive.archive_findings:CHECK",
+    findings="statesvc.addons.archive.archive_checks:CHECK",
     doctor="statesvc.addons.archive.archive_checks:check_archives",
     history="statesvc.addons.archive.file_queries",
     jobs={"worker": "statesvc.addons.archive.archive_jobs:archive_jobs"},

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from statesvc.addons.archive.archive_identity import read_refusal
+from statesvc.addons.archive.archive_identity import read_archive_failures, read_refusal
 from statesvc.addons.archive.day_ledger import DayRecord, archives, due_days
 from statesvc.addons.archive.file_names import index_of
-from statesvc.addons.archive.month_ledger import due_months
+from statesvc.addons.archive.month import due_months
+from statesvc.background.duration import duration
 from statesvc.files.archive_folder import (
     ArchivePath,
     archive_folder,
@@ -20,9 +21,35 @@ from statesvc.files.archive_folder import (
     size_of,
 )
 from statesvc.files.object_path import ObjectStoreError
-from statesvc.health.finding import Finding, fail, ok, warn
+from statesvc.health.finding import Finding, Urgency, fail, ok, warn
+from statesvc.health.own_check import OwnCheck
 from statesvc.log.log_months import LogMonth, months
 from statesvc.settings.service_settings import Settings
+
+
+async def _find(connection: AsyncConnection[Any]) -> list[Finding]:
+    found = []
+    if (refusal := await read_refusal(connection)) is not None:
+        text = (
+            f"for {duration(refusal.seconds)} nothing is archived and nothing leaves the database:"
+            f" {refusal.why}"
+        )
+        found.append(
+            Finding(urgency=Urgency.NOW, about="archive", text=text, page="ArchiveRefused")
+        )
+    for failure in await read_archive_failures(connection):
+        text = (
+            f"{failure.periods:,} {failure.unit} cannot be archived and stay in the database; the"
+            f" last: {failure.why}"
+        )
+        found.append(
+            Finding(urgency=Urgency.HUMAN, about="archive", text=text, page="ArchiveRefused")
+        )
+    return found
+
+
+CHECK: Final = OwnCheck("archive", "refuses nothing", _find)
+
 
 READ_BYTES_MAX: Final = 1 << 30
 """Bytes of files that are read whole, the newest first; of the others only presence and size are

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from psycopg import AsyncConnection
 
-from statesvc.addons.archive.archive_identity import ArchiveRefusedError
+from statesvc.addons.archive.archive_identity import ArchiveRefusedError, NotLostError, give_up
 from statesvc.addons.archive.archive_pass import ArchivePassResult
 from statesvc.addons.archive.day_ledger import BODY_LEDGER, DayRecord, archives, note_checked
 from statesvc.addons.archive.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.addons.archive.file_queries import file_faults
-from statesvc.addons.archive.lost_files import NotLostError, give_up
-from statesvc.addons.archive.month_ledger import LOG_LEDGER
+from statesvc.addons.archive.month import LOG_LEDGER
 from statesvc.cli.arguments import positive
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import show_progress, write_answer, write_json, write_line, write_table

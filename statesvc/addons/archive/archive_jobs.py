@@ -12,8 +12,7 @@ import structlog
 from events.crypto.keyring import Keyring
 from statesvc.addons.archive.day_ledger import BODY_LEDGER
 from statesvc.addons.archive.day_pass import BodyArchiving, DayPassResult, archive_days
-from statesvc.addons.archive.key_packing import is_packing_due
-from statesvc.addons.archive.month_ledger import due_months
+from statesvc.addons.archive.month import due_months, is_packing_due
 from statesvc.background.periodic import Periodic
 from statesvc.background.waiting import set_within
 from statesvc.database.session_settings import SessionLimits

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import psycopg
 import structlog
@@ -24,7 +24,6 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from statesvc.addons.archive.archive_identity import ArchiveIdentity, ArchiveRefusedError
-from statesvc.addons.archive.brief_locks import until_let_go
 from statesvc.database.queries import Queries
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.files.archive_folder import (
@@ -277,3 +276,26 @@ class ArchivePass(ABC, Generic[P]):
         self.result.failed.append(first)
         await self.ledger.note_failure(self.connection, first, why)
         log.error("archive_failed", archive=self.names.subject, period=name, why=why)
+
+
+TRIES: Final = 20
+_AGAIN_SECONDS: Final = 0.5
+T = TypeVar("T")
+
+
+async def until_let_go(take: Callable[[], Awaitable[T]], *, tries: int) -> T | None:
+    """Return the result of `take`; None: the locks were held at every attempt.
+
+    Each lock is requested briefly and repeatedly, so that no transaction waits behind it for long.
+
+    Other than transient errors pass through.
+    """
+    for attempt in range(tries):
+        try:
+            return await take()
+        except psycopg.Error as error:
+            if failure(error) is not Failure.TRANSIENT:
+                raise
+        if attempt + 1 < tries:
+            await asyncio.sleep(_AGAIN_SECONDS)
+    return None

@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
 from statesvc.addons.archive.archive_pass import ArchiveLedger, ArchiveProgress
-from statesvc.addons.archive.write_day import Fate, WrittenDay
+from statesvc.addons.archive.day import Fate, WrittenDay
 from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.addons.archive", "day_ledger")

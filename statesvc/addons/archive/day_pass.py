@@ -18,15 +18,24 @@ from events.crypto.sealing import SealError
 from statesvc.addons.archive.archive_file import ArchiveFileError, ArchiveReader
 from statesvc.addons.archive.archive_identity import ArchiveIdentity, ArchiveRefusedError
 from statesvc.addons.archive.archive_pass import (
+    TRIES,
     ArchivePass,
     ArchivePassResult,
     ArchiveProgress,
     NotVerifiedError,
     PeriodFailedError,
     run_in_archive,
+    until_let_go,
 )
-from statesvc.addons.archive.brief_locks import TRIES, until_let_go
-from statesvc.addons.archive.day import BodyBatch, DayBatchLimits, any_hold, day_batches
+from statesvc.addons.archive.day import (
+    BODY_FILES,
+    BodyBatch,
+    DayBatchLimits,
+    Pause,
+    any_hold,
+    day_batches,
+    write_day,
+)
 from statesvc.addons.archive.day_ledger import (
     BODY_LEDGER,
     ArchivedDay,
@@ -49,7 +58,6 @@ from statesvc.addons.archive.retained_bodies import (
     retain_archived,
     retain_hot,
 )
-from statesvc.addons.archive.write_day import BODY_FILES, Pause, write_day
 from statesvc.bodies.body_key import open_committed
 from statesvc.files.archive_folder import ArchivePath, file_fault, remove
 from statesvc.files.body_record import BodyRecord

@@ -20,8 +20,7 @@ from events.merkle.retained_nodes import range_roots, retained_ranges
 from statesvc.addons.archive.archive_pass import NotVerifiedError
 from statesvc.addons.archive.entry_file import EntryFile, EntryFileWriter
 from statesvc.addons.archive.file_names import LOG_FILES, index_of
-from statesvc.addons.archive.month import MonthExtent, entry_ranges
-from statesvc.addons.archive.month_ledger import WrittenMonth
+from statesvc.addons.archive.month import MonthExtent, WrittenMonth, entry_ranges
 from statesvc.addons.archive.shipment_index import ShipmentIndexWriter, rows_about
 from statesvc.files.archive_folder import ArchivePath, digest_of
 from statesvc.log.entry_row import LogEntry

@@ -15,26 +15,29 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from statesvc.addons.archive.archive_identity import ArchiveIdentity
 from statesvc.addons.archive.archive_pass import (
+    TRIES,
     ArchivePass,
     ArchivePassResult,
     ArchiveProgress,
     NotVerifiedError,
     run_in_archive,
 )
-from statesvc.addons.archive.brief_locks import TRIES
 from statesvc.addons.archive.file_names import LOG_FILES
-from statesvc.addons.archive.key_packing import is_packing_due, pack_keys
-from statesvc.addons.archive.month import MonthExtent, NotSealedError, extent_of
-from statesvc.addons.archive.month_files import compare_month, write_month
-from statesvc.addons.archive.month_ledger import (
+from statesvc.addons.archive.month import (
     LOG_LEDGER,
+    MonthExtent,
+    NotSealedError,
     begin_month,
     clock,
     drop_month,
     due_months,
+    extent_of,
     give_notice,
+    is_packing_due,
     note_written,
+    pack_keys,
 )
+from statesvc.addons.archive.month_files import compare_month, write_month
 from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.files.object_path import ObjectStoreError

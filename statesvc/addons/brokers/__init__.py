@@ -22,5 +22,5 @@ ADDON: Final = AddOn(
         "celery+redis",
         "celery+rediss",
     ),
-    targets="statesvc.addons.brokers.broker_targets:BROKER_TARGETS",
+    targets="statesvc.addons.brokers.links:BROKER_TARGETS",
 )

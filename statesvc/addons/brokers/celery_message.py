@@ -12,8 +12,7 @@ from uuid import uuid4
 
 import orjson
 
-from statesvc.addons.brokers.broker_url import BrokerUrl
-from statesvc.addons.brokers.cloud_event import CONTENT_TYPE, CloudEvent
+from statesvc.addons.brokers.kit import CONTENT_TYPE, BrokerUrl, CloudEvent
 from statesvc.delivery.target_kind import UrlFlawError
 
 TASK_OPTION: Final = "task"

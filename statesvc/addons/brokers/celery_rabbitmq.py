@@ -10,10 +10,8 @@ from typing import Final
 import aio_pika
 
 from statesvc.addons.brokers import rabbitmq
-from statesvc.addons.brokers.broker_url import BrokerUrl
 from statesvc.addons.brokers.celery_message import TASK_OPTION, check_task, task_body, task_headers
-from statesvc.addons.brokers.cloud_event import CONTENT_TYPE, CloudEvent
-from statesvc.addons.brokers.dialling import Dialler
+from statesvc.addons.brokers.kit import CONTENT_TYPE, BrokerUrl, CloudEvent, Dialler
 from statesvc.delivery.outgoing import Login
 from statesvc.delivery.target_kind import UrlFlawError
 

@@ -11,11 +11,15 @@ from typing import Any, Final
 import redis.asyncio
 import redis.exceptions
 
-from statesvc.addons.brokers.broker_url import BrokerUrl
 from statesvc.addons.brokers.celery_message import TASK_OPTION, check_task, redis_message
-from statesvc.addons.brokers.cloud_event import CloudEvent
-from statesvc.addons.brokers.connection import ConnectionLostError, PublishRefusedError
-from statesvc.addons.brokers.dialling import Dialler, Streams
+from statesvc.addons.brokers.kit import (
+    BrokerUrl,
+    CloudEvent,
+    ConnectionLostError,
+    Dialler,
+    PublishRefusedError,
+    Streams,
+)
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Login
 from statesvc.delivery.target_kind import UrlFlawError

@@ -18,10 +18,14 @@ import orjson
 from nats.aio.client import Client
 from nats.aio.transport import TcpTransport
 
-from statesvc.addons.brokers.broker_url import BrokerUrl
-from statesvc.addons.brokers.cloud_event import CONTENT_TYPE, CloudEvent
-from statesvc.addons.brokers.connection import ConnectionLostError, PublishRefusedError
-from statesvc.addons.brokers.dialling import Dialler
+from statesvc.addons.brokers.kit import (
+    CONTENT_TYPE,
+    BrokerUrl,
+    CloudEvent,
+    ConnectionLostError,
+    Dialler,
+    PublishRefusedError,
+)
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Login
 from statesvc.delivery.target_kind import UrlFlawError

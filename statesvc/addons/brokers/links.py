@@ -4,7 +4,7 @@ import asyncio
 import random
 import ssl
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
@@ -12,14 +12,21 @@ from typing import Final, Self
 import structlog
 from yarl import URL
 
-from statesvc.addons.brokers.cloud_event import CloudEvent, cloud_event
-from statesvc.addons.brokers.connection import Connection, ConnectionLostError, PublishRefusedError
-from statesvc.addons.brokers.dialling import Dialler
+from statesvc.addons.brokers.kit import (
+    CloudEvent,
+    Connection,
+    ConnectionLostError,
+    Dialler,
+    PublishRefusedError,
+    cloud_event,
+    split_login,
+)
 from statesvc.addons.brokers.table import BY_SCHEME, ClientMissingError
+from statesvc.delivery.addresses import Network
 from statesvc.delivery.connection_failure import outcome_of_failure
 from statesvc.delivery.outcome import CONNECT_SECONDS, TOTAL_SECONDS, Answer, AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Outgoing
-from statesvc.delivery.target_kind import UrlFlawError
+from statesvc.delivery.target_kind import CheckedTarget, UrlFlawError
 
 LINKS_MAX: Final = 256
 IDLE_SECONDS: Final = 60.0
@@ -283,3 +290,38 @@ async def _closed(connection: Connection) -> None:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
+
+
+class BrokerTargets:
+    @property
+    def schemes(self) -> Collection[str]:
+        return BY_SCHEME.keys()
+
+    def check(self, url: URL) -> CheckedTarget:
+        broker = BY_SCHEME[url.scheme]
+        shown, login = split_login(url)
+        parts = broker.read(shown)
+        try:
+            broker.client().check(parts, login)
+        except ClientMissingError as error:
+            raise UrlFlawError(str(error)) from None
+        better = next(scheme for scheme, one in broker.schemes.items() if one.tls)
+        return CheckedTarget(shown, login, parts.port, parts.tls, better)
+
+    def sender(
+        self,
+        *,
+        allowed: Sequence[Network],
+        source: str,
+        connect_seconds: float,
+        total_seconds: float,
+    ) -> Links:
+        return Links(
+            Dialler(allowed),
+            source=source,
+            connect_seconds=connect_seconds,
+            total_seconds=total_seconds,
+        )
+
+
+BROKER_TARGETS = BrokerTargets()

@@ -17,10 +17,14 @@ from aio_pika.abc import AbstractChannel, AbstractExchange, ConnectionParameter
 from aiormq.connection import TransportFactory
 from yarl import URL
 
-from statesvc.addons.brokers.broker_url import BrokerUrl
-from statesvc.addons.brokers.cloud_event import CONTENT_TYPE, CloudEvent
-from statesvc.addons.brokers.connection import ConnectionLostError, PublishRefusedError
-from statesvc.addons.brokers.dialling import Dialler
+from statesvc.addons.brokers.kit import (
+    CONTENT_TYPE,
+    BrokerUrl,
+    CloudEvent,
+    ConnectionLostError,
+    Dialler,
+    PublishRefusedError,
+)
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Login
 from statesvc.delivery.target_kind import UrlFlawError

@@ -13,8 +13,7 @@ from typing import Final, cast
 
 from yarl import URL
 
-from statesvc.addons.brokers.broker_url import BrokerUrl, read_url
-from statesvc.addons.brokers.connection import Client
+from statesvc.addons.brokers.kit import BrokerUrl, Client, read_url
 
 
 @dataclass(frozen=True, slots=True)

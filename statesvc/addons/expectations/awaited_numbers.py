@@ -1,6 +1,6 @@
 """Awaited numbers: registered with a carrier that only pushes, with hours for the first scan.
 
-The check is made once, when the hours are over (`never_heard`), so it adds no cost to a push. For
+The check is made once, when the hours are over (`watcher`), so it adds no cost to a push. For
 the same reason a number that has been heard of stays until then; it is left out of lists.
 """
 

@@ -14,12 +14,13 @@ from statesvc.addons.expectations.expectation_models import (
 )
 from statesvc.addons.expectations.expectation_words import previewed
 from statesvc.addons.expectations.rule_changes import (
+    RulePreview,
     RulesChangedError,
     StatedBook,
+    preview_rules,
     state_rules,
     stated_rules,
 )
-from statesvc.addons.expectations.rule_preview import RulePreview, preview_rules
 from statesvc.api.operation_context import Context
 from statesvc.http.call import Call
 from statesvc.http.operation import operation

@@ -19,3 +19,15 @@ ON CONFLICT (carrier_id, service) DO UPDATE
 SET revision = excluded.revision, rules = excluded.rules, changed_at = excluded.changed_at, changed_by = excluded.changed_by,
     why = excluded.why, rearm_recorded_at = excluded.rearm_recorded_at, rearm_shipment_id = excluded.rearm_shipment_id
 RETURNING x.revision;
+
+-- name: newest_unfinished
+-- Return the unfinished shipments before a place, the newest change first; of the others than the carrier's no state is read.
+SELECT s.recorded_at, s.shipment_id, s.carrier_id,
+    CASE WHEN %(carrier_id)s::text IN ('*', s.carrier_id) THEN s.state END AS state
+FROM statesvc.shipment s
+WHERE NOT s.terminal AND (s.recorded_at, s.shipment_id) < (%(before_recorded_at)s::timestamptz, %(before_shipment_id)s::uuid)
+ORDER BY s.recorded_at DESC, s.shipment_id DESC LIMIT %(limit)s;
+
+-- name: now
+-- Return the clock of leases and schedules.
+SELECT statesvc.clock();

@@ -8,7 +8,7 @@ import aiormq.exceptions
 from aiormq.abc import AbstractChannel, AbstractConnection
 from yarl import URL
 
-from statesvc.addons.shovel.source import ShovelError, SourceLostError
+from statesvc.addons.shovel.source_message import ShovelError, SourceLostError
 
 _HEARTBEAT_SECONDS: Final = 20
 _CONNECT_SECONDS: Final = 10

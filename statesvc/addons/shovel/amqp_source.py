@@ -16,8 +16,13 @@ from yarl import URL
 from statesvc.addons.shovel.amqp_connection import connect, count_messages, existing, shown
 from statesvc.addons.shovel.amqp_properties import wire_properties
 from statesvc.addons.shovel.delayed_delivery import destination, is_delaying, level_names
-from statesvc.addons.shovel.source import ShovelError, SourceLostError, Unacknowledged
-from statesvc.addons.shovel.source_message import Taken, Transport
+from statesvc.addons.shovel.source_message import (
+    ShovelError,
+    SourceLostError,
+    Taken,
+    Transport,
+    Unacknowledged,
+)
 
 _GATHER_SECONDS: Final = 0.005
 _FAILED: Final = (aiormq.exceptions.AMQPError, OSError, asyncio.CancelledError, RuntimeError)

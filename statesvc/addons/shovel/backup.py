@@ -19,8 +19,7 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 
-from statesvc.addons.shovel.source import ShovelError
-from statesvc.addons.shovel.source_message import Taken, Transport
+from statesvc.addons.shovel.source_message import ShovelError, Taken, Transport
 from statesvc.database.data_dir import sync
 
 SUFFIX: Final = ".ndjson.gz"

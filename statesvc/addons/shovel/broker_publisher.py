@@ -19,8 +19,7 @@ from statesvc.addons.shovel.amqp_connection import connect, count_messages, show
 from statesvc.addons.shovel.amqp_properties import VerbatimProperties
 from statesvc.addons.shovel.celery_task import UnreadableTaskError, read_task
 from statesvc.addons.shovel.delayed_delivery import delayed_address, destination, is_delaying
-from statesvc.addons.shovel.source import ShovelError, SourceLostError
-from statesvc.addons.shovel.source_message import Taken, Transport
+from statesvc.addons.shovel.source_message import ShovelError, SourceLostError, Taken, Transport
 from statesvc.addons.shovel.sources import AMQP_SCHEMES, REDIS_SCHEMES, parse_url
 
 _TIMEOUT_SECONDS: Final = 10

@@ -27,8 +27,14 @@ from statesvc.addons.shovel.redis_layout import (
     priority_lists,
     read_unacked,
 )
-from statesvc.addons.shovel.source import ShovelError, SourceLostError, Unacknowledged, Wants
-from statesvc.addons.shovel.source_message import Taken, Transport
+from statesvc.addons.shovel.source_message import (
+    ShovelError,
+    SourceLostError,
+    Taken,
+    Transport,
+    Unacknowledged,
+    Wants,
+)
 
 _HOLDING: Final = "statesvc-shovel"
 """Prefix of the lists of unacknowledged messages, `statesvc-shovel.0.QUEUE`.

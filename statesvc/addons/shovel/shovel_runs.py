@@ -33,8 +33,13 @@ from statesvc.addons.shovel.shovel_setup import (
     read_mapping,
     stop_event,
 )
-from statesvc.addons.shovel.source import ShovelError, SourceLostError, Unacknowledged
-from statesvc.addons.shovel.source_message import Taken, Transport
+from statesvc.addons.shovel.source_message import (
+    ShovelError,
+    SourceLostError,
+    Taken,
+    Transport,
+    Unacknowledged,
+)
 from statesvc.addons.shovel.task_mapping import Mapped, TaskMapping, Unmapped
 from statesvc.addons.shovel.transfer import Pace, TransferTask, pause, resume, transfer
 from statesvc.addons.shovel.way_back import Returned, WayBack, restore

@@ -13,7 +13,7 @@ from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from statesvc.addons.shovel.backup import check_folder
 from statesvc.addons.shovel.redis_source import TakeUnacked
-from statesvc.addons.shovel.source import ShovelError, Source, SourceLostError, Wants
+from statesvc.addons.shovel.source_message import ShovelError, Source, SourceLostError, Wants
 from statesvc.addons.shovel.sources import BackupSource, is_endless, make_source
 from statesvc.addons.shovel.task_mapping import TaskMapping, parse_mapping
 from statesvc.cli.command_error import CommandError

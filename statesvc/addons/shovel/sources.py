@@ -11,8 +11,14 @@ from yarl import URL
 from statesvc.addons.shovel.amqp_source import AmqpSource
 from statesvc.addons.shovel.backup import backup_files, read_backup
 from statesvc.addons.shovel.redis_source import RedisSource, TakeUnacked
-from statesvc.addons.shovel.source import ShovelError, Source, Unacknowledged, Wants
-from statesvc.addons.shovel.source_message import Taken, Transport
+from statesvc.addons.shovel.source_message import (
+    ShovelError,
+    Source,
+    Taken,
+    Transport,
+    Unacknowledged,
+    Wants,
+)
 
 AMQP_SCHEMES: Final = ("amqp", "amqps")
 REDIS_SCHEMES: Final = ("redis", "rediss", "unix")

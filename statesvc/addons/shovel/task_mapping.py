@@ -34,8 +34,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from events.carriers.carrier import Carrier
 from events.errors import Cause
 from statesvc.addons.shovel.celery_task import Task, UnreadableTaskError, as_bytes, read_task
-from statesvc.addons.shovel.source import ShovelError
-from statesvc.addons.shovel.source_message import Taken
+from statesvc.addons.shovel.source_message import ShovelError, Taken
 from statesvc.bodies.sealed_message import SILENT
 
 _ROOTS: Final = ("args", "kwargs", "headers", "body")

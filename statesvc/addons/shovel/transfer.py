@@ -19,8 +19,7 @@ from psycopg_pool import PoolTimeout
 from events.crypto.keyring import Keyring
 from statesvc.addons.shovel.backup import BackupWriter
 from statesvc.addons.shovel.inbox_store import StoredMessages, resolve_mapped, store
-from statesvc.addons.shovel.source import ShovelError, Source, SourceLostError
-from statesvc.addons.shovel.source_message import Taken
+from statesvc.addons.shovel.source_message import ShovelError, Source, SourceLostError, Taken
 from statesvc.addons.shovel.task_mapping import Mapped, TaskMapping, Unmapped
 from statesvc.database.pool import Pool
 from statesvc.database.sql_errors import Failure, failure

@@ -17,11 +17,10 @@ from events.entry.proposal import DedupeKey
 from statesvc.addons.verify.archived_months import ArchivedMonths, FileEntries, UnreadBatches
 from statesvc.addons.verify.batches import BatchPositions, BatchRange, read_batches, untaken
 from statesvc.addons.verify.chain import Link, Sums, add_events, link_of
-from statesvc.addons.verify.conflict_rows import take_conflicts
-from statesvc.addons.verify.dedupe_keys import missing_aliases, take_events
 from statesvc.addons.verify.erasures import erase_entries
 from statesvc.addons.verify.event_ids import Digests, EventIds, conflict_fault, event_ids
 from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
+from statesvc.addons.verify.key_rows import missing_aliases, take_conflicts, take_events
 from statesvc.addons.verify.message_rows import UNREADABLE, CommittedMessage, compare_messages
 from statesvc.addons.verify.notification_rows import COUNTED_KINDS, add_entries
 from statesvc.addons.verify.parts import Parts

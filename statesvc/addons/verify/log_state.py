@@ -12,12 +12,11 @@ from psycopg import Connection
 
 from events.merkle.checkpoint import NoteError, VerifierKey, second_signature_fault
 from statesvc.addons.verify.chain import SECRET_BYTES, Sums, read_heads
-from statesvc.addons.verify.conflict_rows import add_counters
-from statesvc.addons.verify.dedupe_keys import add_rows
 from statesvc.addons.verify.entries import SQL as ENTRIES
 from statesvc.addons.verify.erasures import read_erased
 from statesvc.addons.verify.fault import LogFault
 from statesvc.addons.verify.forks import LogFork, read_forks
+from statesvc.addons.verify.key_rows import add_counters, add_rows
 from statesvc.addons.verify.notification_rows import read_deletions, take_rows
 from statesvc.addons.verify.version_order import Inversion
 from statesvc.database.queries import queries

@@ -24,13 +24,19 @@ from events.merkle.checkpoint import NoteError, VerifierKey, open_checkpoint
 from statesvc.addons.verify.archived_months import ArchivedMonths
 from statesvc.addons.verify.batches import BatchRange
 from statesvc.addons.verify.chain import follow, unequal_parts
-from statesvc.addons.verify.conflict_rows import COUNTERS, compare_counters
-from statesvc.addons.verify.dedupe_keys import FACTS, ROWS, compare_keys, unexpected_aliases
 from statesvc.addons.verify.entries import SQL as ENTRIES
 from statesvc.addons.verify.erasures import compare_erasures
 from statesvc.addons.verify.event_ids import read_digests
 from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
 from statesvc.addons.verify.forks import given_up
+from statesvc.addons.verify.key_rows import (
+    COUNTERS,
+    FACTS,
+    ROWS,
+    compare_counters,
+    compare_keys,
+    unexpected_aliases,
+)
 from statesvc.addons.verify.log_state import (
     LogSnapshot,
     ids_beyond,

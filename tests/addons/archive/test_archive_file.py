@@ -13,7 +13,7 @@ from statesvc.addons.archive.archive_file import (
     ArchiveWriter,
     FinishedFile,
 )
-from statesvc.addons.archive.write_day import BODY_FILES
+from statesvc.addons.archive.day import BODY_FILES
 from statesvc.files.body_record import BodyRecord
 
 DAY = date(2026, 3, 1)

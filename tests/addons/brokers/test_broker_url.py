@@ -9,7 +9,7 @@ from aiormq.connection import Connection
 from yarl import URL
 
 from statesvc.addons.brokers import rabbitmq
-from statesvc.addons.brokers.broker_url import split_login
+from statesvc.addons.brokers.kit import split_login
 from statesvc.addons.brokers.table import BROKERS, BY_SCHEME
 from statesvc.delivery.outgoing import Login
 

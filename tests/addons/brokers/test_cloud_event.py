@@ -12,7 +12,7 @@ from cloudevents.core.formats.json import JSONFormat
 
 from statesvc.addons.brokers import jetstream, rabbitmq
 from statesvc.addons.brokers import kafka as our_kafka
-from statesvc.addons.brokers.cloud_event import CloudEvent, cloud_event
+from statesvc.addons.brokers.kit import CloudEvent, cloud_event
 from statesvc.delivery.outgoing import Outgoing
 
 SHIPMENT = "5d2f0f9a-2d8c-4a44-9d0e-6f4b7f3f0a11"

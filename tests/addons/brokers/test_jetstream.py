@@ -14,7 +14,7 @@ import pytest
 from freezegun import freeze_time
 from standardwebhooks.webhooks import Webhook
 
-from statesvc.addons.brokers.dialling import Dialler
+from statesvc.addons.brokers.kit import Dialler
 from statesvc.addons.brokers.links import Links
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Login, Outgoing

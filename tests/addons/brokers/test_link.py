@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 from statesvc.addons.brokers import table
-from statesvc.addons.brokers.broker_url import BrokerUrl
-from statesvc.addons.brokers.cloud_event import CloudEvent
-from statesvc.addons.brokers.connection import ConnectionLostError, PublishRefusedError
-from statesvc.addons.brokers.dialling import Dialler
+from statesvc.addons.brokers.kit import (
+    BrokerUrl,
+    CloudEvent,
+    ConnectionLostError,
+    Dialler,
+    PublishRefusedError,
+)
 from statesvc.addons.brokers.links import Links
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Login, Outgoing

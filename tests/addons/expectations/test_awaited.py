@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from events.vocabulary import Status
-from statesvc.addons.expectations.never_heard import observe_never_heard
+from statesvc.addons.expectations.watcher import observe_never_heard
 from statesvc.privacy.erasure import Erasure, erase
 from tests.statesvc.api.test_sent_notifications import listed as sent_to
 from tests.statesvc.api.test_sent_notifications import resent, sent, shown

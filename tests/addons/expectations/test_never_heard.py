@@ -11,10 +11,10 @@ from psycopg import AsyncConnection
 
 from events.identity.ids import awaited_id, shipment_id
 from projections.expectations import FIRST_SEQUENCE
-from statesvc.addons.expectations import never_heard as module
+from statesvc.addons.expectations import watcher as module
 from statesvc.addons.expectations.awaited_numbers import await_number, stop_awaiting
-from statesvc.addons.expectations.never_heard import observe_never_heard
 from statesvc.addons.expectations.observe import WatchReport
+from statesvc.addons.expectations.watcher import observe_never_heard
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from statesvc.shipments.references import AttachedTo

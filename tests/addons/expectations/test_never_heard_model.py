@@ -27,9 +27,9 @@ from hypothesis.stateful import (
 from psycopg import AsyncConnection
 
 from events.vocabulary import Status
-from statesvc.addons.expectations import never_heard as watching
+from statesvc.addons.expectations import watcher as watching
 from statesvc.addons.expectations.awaited_numbers import await_number, stop_awaiting
-from statesvc.addons.expectations.never_heard import observe_never_heard
+from statesvc.addons.expectations.watcher import observe_never_heard
 from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.privacy.erasure import Erasure, erase

@@ -68,7 +68,7 @@ async def test_a_pass_reads_what_is_due(shop: Shop, database: Database) -> None:
         ),
         ("observe", "read_due", wanted, "shipment_pkey", 2_000),
         ("watcher", "unfinished", start, "shipment_updated", 2_000),
-        ("rule_preview", "newest_unfinished", end, "shipment_updated", 2_000),
+        ("rule_changes", "newest_unfinished", end, "shipment_updated", 2_000),
     ):
         read = await plan(connection, module, name, asked)
         assert "Seq Scan" not in read, (name, read)

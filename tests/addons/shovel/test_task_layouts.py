@@ -31,8 +31,7 @@ from statesvc.addons.shovel.delayed_delivery import (
     is_delaying,
     level_names,
 )
-from statesvc.addons.shovel.source import ShovelError
-from statesvc.addons.shovel.source_message import Taken, Transport
+from statesvc.addons.shovel.source_message import ShovelError, Taken, Transport
 from statesvc.addons.shovel.task_mapping import Mapped, parse_mapping
 from statesvc.addons.shovel.transfer import Pace
 

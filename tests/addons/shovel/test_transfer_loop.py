@@ -11,8 +11,12 @@ import pytest
 
 from events.carriers import CARRIERS
 from statesvc.addons.shovel import transfer as loop
-from statesvc.addons.shovel.source import ShovelError, SourceLostError, Unacknowledged
-from statesvc.addons.shovel.source_message import Taken
+from statesvc.addons.shovel.source_message import (
+    ShovelError,
+    SourceLostError,
+    Taken,
+    Unacknowledged,
+)
 from statesvc.addons.shovel.task_mapping import parse_mapping
 from statesvc.addons.shovel.transfer import Pace, TransferTask, pause, resume, transfer
 from tests.addons.shovel.conftest import World

@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 
 from statesvc.addons.archive import archive_identity, archive_pass, month_pass
 from statesvc.addons.archive.archive_pass import ArchiveLedger
-from statesvc.addons.archive.month_ledger import LOG_LEDGER
+from statesvc.addons.archive.month import LOG_LEDGER
 from statesvc.database.keyring_store import load_keyring
 from statesvc.files.archive_folder import UnfinishedFiles, archive_at
 from statesvc.files.object_path import ObjectPath

@@ -10,7 +10,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.vocabulary import Status, Verdict
-from statesvc.addons.archive.key_packing import is_packing_due, pack_keys
+from statesvc.addons.archive.month import is_packing_due, pack_keys
 from tests.addons.archive.months.test_late import verdicts
 from tests.world.attack import attack, places
 from tests.world.log_archivist import Archivist, shipment

@@ -11,7 +11,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.vocabulary import Status
-from statesvc.addons.archive.month_ledger import LOG_LEDGER
+from statesvc.addons.archive.month import LOG_LEDGER
 from statesvc.bodies.legal_holds import place_hold
 from statesvc.log.cursor import LogCursor
 from statesvc.log.feed import read_entries

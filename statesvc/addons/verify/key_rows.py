@@ -1,19 +1,24 @@
-"""The dedupe keys against the log: a row for every event, an event for every row and alias.
+"""Dedupe keys and counters of conflicts against the log.
 
-Rows and events are as many as the log is long, so they are summed like the chains: each row adds a
-keyed hash of itself, each event subtracts that of the row it should have, and zero must remain. The
-key is made for each run, so rows cannot be chosen to cancel out. A part whose sum is off is then
-compared row by row. A row of a derived id counts by the digest that replaces it once its shipment
-is archived (`packed_keys`), so its place makes no difference. A duplicate may have brought an alias
-that its event's entry does not show, so an extra alias is accepted if it belongs to an event; an
-alias that follows from the entry must exist. The scan's `attribute_digests` are not compared.
+A dedupe key for every event, an event for every key and alias. Rows and events are as many as the
+log is long, so they are summed like the chains: each row adds a keyed hash of itself, each event
+subtracts that of the row it should have, and zero must remain. The key is made for each run, so
+rows cannot be chosen to cancel out. A part whose sum is off is then compared row by row. A row of a
+derived id counts by the digest that replaces it once its shipment is archived (`packed_keys`), so
+its place makes no difference. A duplicate may have brought an alias that its event's entry does not
+show, so an extra alias is accepted if it belongs to an event; an alias that follows from the entry
+must exist. The scan's `attribute_digests` are not compared.
+
+A counter for every logged conflict, and vice versa, summed likewise. The number of repetitions is
+counted outside the log and is not verified.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from psycopg import Connection, Cursor
 
+from events.entry.kinds import EntryName
 from events.entry.packed_keys import chunks, packed_key
 from events.entry.proposal import DedupeKey
 from statesvc.addons.verify.archived_months import ArchivedMonths
@@ -22,9 +27,10 @@ from statesvc.addons.verify.event_ids import Digests, EventIds, event_ids
 from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
 from statesvc.database.queries import queries
 from statesvc.log import entry_documents
+from statesvc.log.entry_row import FIRST_VALUE
 from statesvc.log.json_compression import decompress_json
 
-SQL: Final = queries("statesvc.addons.verify", "dedupe_keys")
+SQL: Final = queries("statesvc.addons.verify", "key_rows")
 _READ_ROWS: Final = 20_000
 ROWS: Final = "key "
 FACTS: Final = "facts "
@@ -197,3 +203,83 @@ def _row_name(carrier_id: str, event_id: str, shipment_id: str, *, is_native: bo
 
 def _packed_name(carrier_id: str, digest: bytes, shipment_id: str) -> bytes:
     return b"d" + digest + f"{carrier_id}\x1f{shipment_id}".encode()
+
+
+COUNTERS: Final = "conflict "
+
+
+class Counted(NamedTuple):
+    """Fields that an entry and its counter have in common.
+
+    `recorded_at` in microseconds since 2000.
+    """
+
+    carrier_id: str
+    event_id: str
+    facts_digest: str
+    shipment_id: str
+    claimed_shipment_id: str
+    recorded_at: int
+
+
+def add_counters(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
+    with connection.cursor("conflict_counters", binary=True) as cursor:
+        cursor.itersize = 20_000
+        for row in cursor.execute(SQL["counters"], bounds_of(WHOLE)):
+            _add(sums, secret, Counted(*row), 1)
+
+
+def take_conflicts(sums: Sums, secret: bytes, rows: Iterable[Any]) -> None:
+    """Subtract the counters that these entries should have."""
+    for row in rows:
+        _add(sums, secret, _of_entry(row), -1)
+
+
+def compare_counters(
+    connection: Connection[Any], part: str, archived: ArchivedMonths
+) -> Iterator[LogFault]:
+    """Yield the differences of a part, row by row, inside a transaction with one snapshot."""
+    bounds = bounds_of(part)
+    counters = {Counted(*row) for row in connection.execute(SQL["counters"], bounds, binary=True)}
+    conflicts = {Counted(*row) for row in connection.execute(SQL["conflicts"], bounds, binary=True)}
+    conflicts |= {
+        _of_entry(entry.counted) for entry in archived.entries_of(part, (EntryName.CONFLICT,))
+    }
+    for counted in sorted(conflicts - counters):
+        yield _counter_fault(
+            counted,
+            "is missing or differs, though the log has the conflict: it was deleted or changed",
+        )
+    for counted in sorted(counters - conflicts):
+        yield _counter_fault(
+            counted, "the log has no such conflict: the row was inserted or changed"
+        )
+
+
+def _of_entry(row: Any) -> Counted:  # noqa: ANN401 - a row
+    (
+        shipment_id,
+        claimed_shipment_id,
+        recorded_at,
+        _message_id,
+        carrier_id,
+        event_id,
+        facts_digest,
+    ) = row[FIRST_VALUE:]
+    return Counted(
+        carrier_id, event_id, facts_digest, shipment_id, claimed_shipment_id, recorded_at
+    )
+
+
+def _add(sums: Sums, secret: bytes, counted: Counted, sign: int) -> None:
+    name = COUNTERS + "\x1f".join(map(str, counted))
+    sums[COUNTERS + counted.shipment_id[:PREFIX]] += sign * secret_hash(secret, name.encode())
+
+
+def _counter_fault(counted: Counted, why: str) -> LogFault:
+    return LogFault(
+        "conflict_key",
+        f"carrier_id={counted.carrier_id} event_id={counted.event_id}",
+        "facts_digest",
+        why,
+    )

@@ -31,3 +31,15 @@ LIMIT %(most)s;
 -- Return those of these ids that have no row.
 SELECT u.carrier_id, u.event_id FROM unnest(%(carrier_ids)s::text[], %(event_ids)s::text[]) AS u(carrier_id, event_id)
 WHERE NOT EXISTS (SELECT FROM statesvc.event_key k WHERE k.carrier_id = u.carrier_id AND k.event_id = u.event_id);
+
+-- name: counters
+-- Return what the counters of conflicts of a part say of their entries.
+SELECT k.carrier_id, k.event_id, encode(k.facts_digest, 'hex'), k.shipment_id::text, k.claimed_shipment_id::text,
+    (extract(epoch FROM k.recorded_at - '2000-01-01+00'::timestamptz) * 1000000)::bigint
+FROM statesvc.conflict_key k WHERE k.shipment_id BETWEEN %(low)s AND %(high)s;
+
+-- name: conflicts
+-- Return the conflicts of a part.
+SELECT c.carrier_id, c.event_id, encode(c.facts_digest, 'hex'), c.shipment_id::text, c.claimed_shipment_id::text,
+    (extract(epoch FROM c.recorded_at - '2000-01-01+00'::timestamptz) * 1000000)::bigint
+FROM statesvc.conflict c WHERE c.shipment_id BETWEEN %(low)s AND %(high)s;
