@@ -19,7 +19,7 @@ from tests.acceptance.stories import ups_alert
 from tests.migrations.kept_release import DIGESTS, KeptRelease, kept_releases
 from tests.world.database import Database
 
-ANEW = "until the release is out: python -m tests.migrations.kept_release"
+ANEW = "until the release is out: python -m tests.acceptance.keep_release"
 
 
 def test_the_numbered_files_of_a_release_are_never_edited() -> None:

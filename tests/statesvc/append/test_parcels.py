@@ -13,11 +13,11 @@ from psycopg import AsyncConnection
 
 from events.identity.ids import shipment_id
 from projections.parcel import ParcelSource, SourceChange, notified_changes
-from statesvc.addons.expectations.observe import observe
 from statesvc.log.history import History
 from statesvc.shipments.references import AttachedTo, ParcelNumber, References, attach_references
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from tests.statesvc.worker.log_check import check_log
+from tests.world.due_work import do_due_work
 from tests.world.shop import ACME, CARRIER_ID, MORNING, Shop, says
 
 HUBS = ("hub_one", "hub_two")
@@ -240,7 +240,8 @@ async def test_a_silence_is_told_by_who_told_the_status(parcels: ParcelShop) -> 
     await parcels.say("hub_one", "P1", "in_transit", now)
     await parcels.say("hub_two", "P1", "out_for_delivery", now)
     await parcels.shop.database.clock.advance(121 * 3600)
-    assert len((await observe(parcels.shop.connection, worker="watcher")).observations) == 4
+    await do_due_work(parcels.shop.connection)
+    assert await parcels.shop.value("SELECT count(*) FROM statesvc.observation") == 4
     silences = (
         "SELECT carrier_id, type FROM statesvc.notification WHERE subscription_id = %s AND sequence"
         " < 0 ORDER BY carrier_id, type"

@@ -3,7 +3,6 @@ on and no wrong stamp is kept.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,16 +10,12 @@ from typing import Any
 
 import pytest
 
-from statesvc.addons.evidence.check_bundle import check
-from statesvc.addons.evidence.evidence_forms import html_of
-from statesvc.addons.evidence.evidence_report import report_of
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.log.signing_keys import rotate
 from statesvc.log.timestamp import inquire
 from statesvc.sealer import timestamper as stamper
 from statesvc.sealer.timestamper import Authority, Stamper
 from statesvc.telemetry.metrics import Telemetry
-from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.world.attack import attack, places, verify
 from tests.world.stamping import Tsa, make_tsa, serving
 from tests.world.story import MASTER, Story, story
@@ -71,7 +66,7 @@ async def stamping(
         await pool.close()
 
 
-async def _stamps(log: Story, count: int) -> list[Any]:
+async def stamps(log: Story, count: int) -> list[Any]:
     async with asyncio.timeout(15):
         # a server and a database decide
         while len(found := await log.rows(STAMPS)) < count:  # noqa: ASYNC110
@@ -84,7 +79,7 @@ async def test_one_an_interval_and_one_for_a_new_key(database: Any, tsa: Tsa) ->
         await log.parcel("1Z0001")
         first = await log.seal()
         sealed.set()
-        assert await _stamps(log, 1) == [(first.tree_size, "CN=Stamps & Sons")]
+        assert await stamps(log, 1) == [(first.tree_size, "CN=Stamps & Sons")]
         await log.parcel("1Z0002")
         await log.seal()
         sealed.set()
@@ -94,13 +89,13 @@ async def test_one_an_interval_and_one_for_a_new_key(database: Any, tsa: Tsa) ->
             await rotate(log.connection, MASTER, actor="cli:ops", why="a test")
         newest = await log.seal()
         sealed.set()
-        assert (await _stamps(log, 2))[1][0] == newest.tree_size
+        assert (await stamps(log, 2))[1][0] == newest.tree_size
         # the interval is over by the database's clock
         await log.parcel("1Z0003")
         newest = await log.seal()
         await database.clock.advance(3601)
         sealed.set()
-        assert (await _stamps(log, 3))[2][0] == newest.tree_size
+        assert (await stamps(log, 3))[2][0] == newest.tree_size
         assert len(tsa.asked) == 3
 
 
@@ -132,7 +127,7 @@ async def test_a_wrong_answer_is_not_kept_and_asked_for_again(
             await log.parcel("1Z0002")
             await log.seal()
             sealed.set()
-            ((_, authority),) = await _stamps(log, 1)
+            ((_, authority),) = await stamps(log, 1)
         assert authority == "CN=Stamps & Sons"
         assert tsa.faults == []
         assert verify(database, trust=tsa.trust).consistent
@@ -159,7 +154,7 @@ async def test_verify_finds_what_was_changed_about_a_stamp(
         await log.parcel("1Z0001")
         await log.seal()
         async with stamping(database, tsa):
-            await _stamps(log, 1)
+            await stamps(log, 1)
         await log.parcel("1Z0002")
         await log.seal()
     sound = verify(database, trust=tsa.trust)
@@ -183,43 +178,3 @@ async def test_verify_finds_what_was_changed_about_a_stamp(
     assert "something else than this checkpoint" in places(verify(database))[0]
     await attack(database, "UPDATE statesvc.checkpoint_stamp SET tree_size = 4711")
     assert "no checkpoint of this size" in places(verify(database))[0]
-
-
-async def test_evidence_bears_the_stamp_and_proves_it_offline(
-    database: Any, tsa: Tsa, tmp_path: Path
-) -> None:
-    async with story(database) as log:
-        await log.everything()
-        await log.seal()
-        async with stamping(database, tsa):
-            await _stamps(log, 1)
-        await log.parcel("1Z0009")
-        await log.seal()
-        bundle = await bundle_of(log, NUMBER)
-        later = await bundle_of(log, "1Z0009")
-    keys = keys_of(bundle)
-    document = json.dumps(bundle).encode()
-    assert both(bundle, keys) == (True, True)
-    assert check(document, keys, trust=tsa.trust) == []
-    assert [
-        flaw.pointer for flaw in check(document, keys, trust=make_tsa(tmp_path / "stranger").trust)
-    ] == ["/log/stamp/token"]
-    shown = html_of(report_of(bundle)).decode()
-    assert "of all entries of this document" in shown
-    assert "CN=Stamps &amp; Sons" in shown
-    # what came after the stamp is not claimed to be under it
-    assert "except the last" in html_of(report_of(later)).decode()
-    for name, value in (
-        ("consistency", []),
-        ("token", "AAAA"),
-        ("stamped_at", "2020-01-01T00:00:00+00:00"),
-        ("authority", "CN=Me"),
-    ):
-        changed = json.loads(document)
-        changed["log"]["stamp"][name] = value
-        pointers = [flaw.pointer for flaw in check(json.dumps(changed).encode(), keys)]
-        assert any(pointer.startswith("/log/stamp") for pointer in pointers), (name, pointers)
-    del (unstamped := json.loads(document))["log"]["stamp"]
-    assert "/log" in [
-        flaw.pointer for flaw in check(json.dumps(unstamped).encode(), keys, trust=tsa.trust)
-    ]

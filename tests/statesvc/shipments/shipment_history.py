@@ -17,11 +17,11 @@ from events.event import Event, EventPlace, PrintedTime, Raw, Reading
 from events.identity.ids import correction_id, identify
 from events.identity.recipes import number_of
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
-from statesvc.addons.expectations.observe import observe
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
 from statesvc.privacy.erasure import Erasure, erase
 from statesvc.reading.read_message import Read
+from tests.world.due_work import do_due_work
 from tests.world.story import Story
 
 NEW_YORK, TOKYO = timezone(timedelta(hours=-5)), timezone(timedelta(hours=9))
@@ -182,7 +182,7 @@ class ShipmentHistory:
             case Erased(number):
                 await self.erase(NUMBERS[number])
             case Look():
-                await observe(self.log.connection, worker="watcher")
+                await do_due_work(self.log.connection)
 
     def numbers(self) -> list[str]:
         """Return the numbers as they are compared."""

@@ -10,13 +10,13 @@ from uuid import uuid4
 from psycopg import AsyncConnection
 
 from events.vocabulary import Status
-from statesvc.addons.expectations.observe import observe
 from statesvc.database.pipelined import Pipeline, PipelinedRows
 from statesvc.log.history import History
 from statesvc.log.personal_read_entries import PersonalRead, record_personal_read
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from tests.world.deliver import deliver
+from tests.world.due_work import do_due_work
 from tests.world.story import Story
 
 FORTY_DAYS = 40 * 86400.0
@@ -84,7 +84,7 @@ async def test_attempts_observations_replays_and_readings_of_later_months_are_fo
     assert len(delivered["attempts"]) == 1
 
     await clock.advance(FORTY_DAYS)
-    assert len((await observe(api.connection, worker="watcher")).observations) == 1
+    await do_due_work(api.connection)
     assert len((await get(api, "5", "/history"))["observations"]) == 1
     assert len((await get(api, "5", "/audit"))["notifications"]) == 2
 
