@@ -66,6 +66,11 @@ class Server:
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
+    def send(self, number: signal.Signals) -> None:
+        """Signal all of its processes."""
+        if self._process is not None:
+            os.killpg(self._process.pid, number)
+
     def _command(self) -> Sequence[str]:
         raise NotImplementedError
 

@@ -1,6 +1,9 @@
 """While the database does not answer, pushes are kept in the spool, acknowledged, and stored later."""
 
 import asyncio
+import os
+import signal
+import subprocess
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -12,10 +15,13 @@ import pytest
 from psycopg import AsyncConnection, sql
 
 from statesvc.shipments.stored_message import find_message
+from statesvc.spool import spooling
 from statesvc.spool.file_spool import FileSpool
 from statesvc.spool.spool import SpoolBounds
 from tests.statesvc.ingress.conftest import Line, Serve, Site
 from tests.statesvc.spool.conftest import sealed
+from tests.statesvc.spool.test_nats_spool import connected
+from tests.world.brokers import Nats
 
 BOUNDS = SpoolBounds(bytes_max=1_000_000, age_seconds_max=3600)
 
@@ -168,3 +174,65 @@ async def test_a_restored_database_gets_what_the_spool_still_keeps(
     ids.append((await acknowledged(site, "another"))[0])
     await line.mend()
     assert [row[0] for row in await stored(site, 6)] == ids
+
+
+async def refused(site: Site, first: int) -> int:
+    """Push until a push is refused; return how many were acknowledged before it."""
+    for number in range(first, first + 500):
+        status, answer, _ = await site.post(f"{number}" * 500)
+        if status != 200:
+            assert (status, answer["code"]) == (503, "database_unavailable")
+            return number - first
+    raise AssertionError("the disk takes more than it has")
+
+
+async def test_a_full_disk_of_the_spool_is_503_and_loses_no_acknowledged_push(
+    serve: Serve, line: Line, tmp_path: Path
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("a small disk needs root")
+    mount = ("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(tmp_path))
+    await asyncio.to_thread(subprocess.run, mount, check=True)
+    try:
+        site = await serve(dsn=line.dsn, spool=FileSpool(tmp_path / "spool", BOUNDS))
+        await line.cut()
+        kept = await refused(site, 0)
+        assert kept > 50
+        await line.mend()
+        await stored(site, kept)
+        await line.cut()
+        again = await refused(site, 1000)
+        assert again > 50, "a drained spool takes as much as before"
+        await line.mend()
+        await stored(site, kept + again)
+    finally:
+        await asyncio.to_thread(subprocess.run, ("umount", "--lazy", str(tmp_path)), check=True)
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_a_spool_that_is_cut_off_matters_only_while_the_database_is_away(
+    serve: Serve, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spooling, "_KEEP_SECONDS", 1.0)
+    server = Nats(tmp_path / "nats")
+    await server.start()
+    try:
+        spool = await connected(f"{server.address}/SPOOL?replicas=1", BOUNDS)
+        site = await serve(dsn=line.dsn, spool=spool)
+        server.send(signal.SIGSTOP)
+        ids = [(await acknowledged(site, f"database {number}"))[0] for number in range(20)]
+        await line.cut()
+        # frozen, it may have taken the push: a refused one may be stored
+        status, answer, _ = await site.post("neither")
+        assert (status, answer["code"]) == (503, "not_durable")
+        server.send(signal.SIGCONT)
+        async with asyncio.timeout(30):
+            while (await site.post("spool"))[0] != 200:  # noqa: ASYNC110 - of a server
+                await asyncio.sleep(0.1)
+        await line.mend()
+        names = [row[0] for row in await stored(site, 21)]
+        assert names[:20] == ids
+        assert len(names) <= 22
+    finally:
+        server.send(signal.SIGCONT)
+        await server.kill()
