@@ -32,18 +32,18 @@ async def note_outages(story: Story) -> None:
     refused = sum(one.status != 200 for one in tries)
     story.notes += [
         f"{len(outages)} outages, {rate:.1f} pushes/s made, {refused:,} refused",
-        _acks("undisturbed", tries, [(one.began - 10, one.began) for one in outages]),
-        _acks(
+        acks_between("undisturbed", tries, [(one.began - 10, one.began) for one in outages]),
+        acks_between(
             "in the first second",
             tries,
             [(one.began, one.began + OPENING_SECONDS) for one in outages],
         ),
-        _acks(
+        acks_between(
             "from then to the return",
             tries,
             [(one.began + OPENING_SECONDS, one.ended) for one in outages],
         ),
-        _acks(
+        acks_between(
             "in the 15 s after the return", tries, [(one.ended, one.ended + 15) for one in outages]
         ),
     ]
@@ -57,7 +57,7 @@ async def note_outages(story: Story) -> None:
         story.notes.append(f"received before a return, all {what} after it in s: {seconds}")
 
 
-def _acks(when: str, tries: Iterable[Try], windows: Sequence[tuple[float, float]]) -> str:
+def acks_between(when: str, tries: Iterable[Try], windows: Sequence[tuple[float, float]]) -> str:
     """Describe the ACKs of pushes that began in the windows."""
     ordered = sorted(
         one.seconds

@@ -29,7 +29,7 @@ from tests.soak.priority import outrank_neighbours
 from tests.soak.subscriber import Subscriber
 from tests.soak.traffic import Told, traffic
 from tests.soak.verdict import Verdict, judge
-from tests.soak.watch import LOOK_SECONDS, Disturbance, Watch
+from tests.soak.watch import LOOK_SECONDS, RECOVERED_SECONDS, Disturbance, Watch
 from tests.world import postgres
 
 SECONDS: Final = float(os.environ.get("STATESVC_SOAK_SECONDS", "600"))
@@ -114,12 +114,14 @@ class Story:
         finally:
             record.ended = time.monotonic()
 
-    async def recovered(self, *, within_seconds: float) -> None:
-        """Wait for the recovery from the last disturbance, not longer than so many seconds."""
+    async def caught_up(self, *, within_seconds: float) -> None:
+        """Wait until what the last disturbance left is settled, not longer than so many seconds."""
         ended = self.watch.disturbances[-1].ended
+        # a spool is not in sight: it is drained from now on
+        await asyncio.sleep(5)
         while time.monotonic() < ended + within_seconds:
             look = self.watch.looks[-1]
-            if look.at > ended and look.recovered:
+            if look.waiting is not None and look.waiting < RECOVERED_SECONDS:
                 return
             await asyncio.sleep(LOOK_SECONDS)
 

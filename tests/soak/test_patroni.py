@@ -22,6 +22,7 @@ from psycopg import AsyncConnection
 from tests.acceptance.processes import until_false
 from tests.bench.report import percentile
 from tests.soak.crew import Post
+from tests.soak.outages import AWAY, note_outages
 from tests.soak.patroni import PatroniCluster, patroni_cluster
 from tests.soak.story import Story, told
 from tests.world.programs import required, required_patroni
@@ -150,3 +151,28 @@ def _gaps(story: Story) -> str:
     return (
         f"{len(gaps)} failovers behind {FRONT}, {made:.0f} pushes/s made; without any ACK: {pauses}"
     )
+
+
+@pytest.mark.parametrize(
+    "happens", [switched_over, killed], ids=lambda happens: f"spooled_{happens.__name__}"
+)
+async def test_with_a_spool_no_push_is_refused(happens: Any, tmp_path: Path) -> None:
+    async with cluster() as three:
+        async with told(
+            f"patroni with a spool: primary {happens.__name__}",
+            three.hosts,
+            tmp_path,
+            posts=CREW,
+            settings={"STATESVC_SPOOL_URL": f"file://{tmp_path}/spool"},
+            seen_as=three.proxied if FRONT == "haproxy" else three.hosts,
+            forks=True,
+            tries_once=True,
+        ) as story:
+            story.at_end.append(note_outages)
+            for _ in range(FAILOVERS):
+                await asyncio.sleep(5)
+                with story.disturbance(AWAY):
+                    await happens(three)
+                await three.settled()
+                await story.caught_up(within_seconds=60)
+        assert set(story.carriers.sent.answers) == {200}
