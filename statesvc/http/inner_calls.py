@@ -60,6 +60,13 @@ class InnerCalls:
             raise KeyError(name)
         return parts
 
+    def parameters(self, name: str) -> type[BaseModel]:
+        """Return the model of its parameters. Raises KeyError."""
+        model = self._routes[name].operation.parameters
+        if model is None:
+            raise KeyError(name)
+        return model
+
     def view(self, name: str) -> Views:
         """Return the view of its answer. Raises KeyError."""
         return self._routes[name].operation.view

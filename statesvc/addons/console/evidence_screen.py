@@ -6,17 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
-from aiohttp import hdrs, web
+from aiohttp import web
 
-from statesvc.addons.console.screen import (
-    Input,
-    PageRequest,
-    PersonalDataRequest,
-    Redirect,
-    Screen,
-    Shown,
-    Values,
-)
+from statesvc.addons.console.html_exchange import attachment
+from statesvc.addons.console.screen import Input, PageRequest, Redirect, Screen, Values
 from statesvc.addons.console.shipment_screens import CALL, LIST, ONE, AskedShipment
 from statesvc.http.document_forms import FORMS
 from statesvc.http.keys.key_store import Scope
@@ -59,7 +52,10 @@ PRESETS: Final[Mapping[str, EvidencePreset]] = {
         name="Stripe",
         reason_code="",
         wanted=_ADDRESS | {"customer.name", "customer.email", "order.description"},
-        upload="Upload the PDF with purpose dispute_evidence: its id is shipping_documentation. The JSON has the rest under stripe.",
+        upload=(
+            "Upload the PDF with purpose dispute_evidence: its id is shipping_documentation. The"
+            " JSON has the rest under stripe."
+        ),
     ),
     "visa": EvidencePreset(
         name="Visa 13.1",
@@ -72,13 +68,19 @@ PRESETS: Final[Mapping[str, EvidencePreset]] = {
             "merchant.name",
             "merchant.descriptor",
         },
-        upload="Hand the PDF to your acquirer as the response to the dispute, with the date that you had agreed on.",
+        upload=(
+            "Hand the PDF to your acquirer as the response to the dispute, with the date that you"
+            " had agreed on."
+        ),
     ),
     "mastercard": EvidencePreset(
         name="Mastercard 4855",
         reason_code="4855",
         wanted=_ADDRESS | {"order.number", "order.description", "customer.name", "merchant.name"},
-        upload="Hand the PDF, which has at most 18 pages, to your acquirer as the second presentment, with your explanation.",
+        upload=(
+            "Hand the PDF, which has at most 18 pages, to your acquirer as the second presentment,"
+            " with your explanation."
+        ),
     ),
 }
 
@@ -158,8 +160,13 @@ GROUPS: Final = (
 )
 
 
-async def show_form(visit: PageRequest) -> Mapping[str, Any] | Redirect:
-    """Show the form, as of the time of the shipment's page, with the merchant stated last."""
+async def show_form(visit: PageRequest) -> Mapping[str, Any] | Redirect | web.Response:
+    """Show the form, as of the time of the shipment's page, with the merchant stated last.
+
+    Filled in, it answers the file.
+    """
+    if visit.posted:
+        return await _make(visit, visit.posted)
     asked = AskedShipment.of(visit)
     preset = visit.query("for")
     if asked.discriminator is None and (named := await _named(visit, asked)) is not None:
@@ -193,9 +200,9 @@ def _remembered(visit: PageRequest) -> dict[str, str]:
     return {name: text for name, text in stated.items() if name.startswith("merchant.")}
 
 
-async def make_evidence(visit: PageRequest, values: Values) -> Shown | web.StreamResponse:
+async def _make(visit: PageRequest, values: Values) -> Mapping[str, Any] | web.Response:
     """Return the file; or the form again, with its errors."""
-    asked = AskedShipment.of(visit).at(values.get("as_of", ""))
+    asked = AskedShipment.of(visit)
     end = values.get("form", ".pdf")
     if end not in FORMS:
         raise Problem(Code.INVALID_REQUEST, f"`form` is one of {', '.join(FORMS)}")
@@ -220,20 +227,10 @@ async def make_evidence(visit: PageRequest, values: Values) -> Shown | web.Strea
         errors = [
             f"{each.pointer.removeprefix('/body/')}: {each.detail}" for each in problem.violations
         ] or [problem.detail]
-        return Shown(TEMPLATE, {**_form(asked, values), "errors": errors})
-    name = (
-        _ODD.sub(
-            "-",
-            f"{'annex' if part == 'annex' else 'evidence'}-{asked.carrier_id}-{asked.tracking_number}",
-        )[:100]
-        + end
-    )
-    headers = {
-        hdrs.CONTENT_DISPOSITION: f'attachment; filename="{name}"',
-        hdrs.CACHE_CONTROL: "no-store",
-        "X-Content-Type-Options": "nosniff",
-    }
-    made = web.Response(body=content, content_type=FORMS[end], headers=headers)
+        return {**_form(asked, values), "errors": errors}
+    stem = "annex" if part == "annex" else "evidence"
+    name = _ODD.sub("-", f"{stem}-{asked.carrier_id}-{asked.tracking_number}")[:100]
+    made = attachment(content, FORMS[end], name + end)
     merchant = urlencode(
         {
             name: text
@@ -287,26 +284,10 @@ def field_name(group: FieldGroup, each: Input) -> str:
     return f"{group.member}.{each.name}" if group.member else each.name
 
 
-def evidence_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
-    return (
-        [
-            Screen(
-                path=PATH,
-                title="Evidence",
-                template=TEMPLATE,
-                scope=Scope.AUDIT,
-                show=show_form,
-                section=LIST,
-            )
-        ],
-        [
-            PersonalDataRequest(
-                path=PATH,
-                title="Evidence",
-                scope=Scope.AUDIT,
-                disclose=make_evidence,
-                section=LIST,
-                reason="case",
-            )
-        ],
-    )
+def evidence_pages() -> list[Screen]:
+    about: dict[str, Any] = {"scope": Scope.AUDIT, "personal": Scope.AUDIT, "reason": "case"}
+    return [
+        Screen(
+            path=PATH, title="Evidence", template=TEMPLATE, show=show_form, section=LIST, **about
+        )
+    ]

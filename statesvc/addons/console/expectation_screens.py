@@ -1,7 +1,4 @@
-"""Screens of expectations: the hours of all carriers, a carrier, or a service.
-
-And the form for them.
-"""
+"""Expectations: the hours of all carriers, a carrier, or a service; and the form for them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -18,10 +15,11 @@ from statesvc.addons.console.screen import (
     Redirect,
     Screen,
     Values,
+    changes,
 )
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
-from statesvc.http.views import draw
+from statesvc.http.views import Column, Line, Table, draw
 from statesvc.shipments.rule_hours import NEVER, named_hours, rules_of
 
 LIST: Final = "/console/expectations"
@@ -44,28 +42,58 @@ LABELS: Final[Mapping[str, str]] = {
 """By the names of `named_hours`, in the order of a parcel's way."""
 
 
-async def show_rules(visit: PageRequest) -> Mapping[str, Any]:
-    """Show all stated rules, the widest first."""
-    found = await visit.call_api("GET /v1/expectations")
-    rows = []
-    for each in found["items"]:
-        stated, effective = dict(named_hours(each["stated"])), dict(named_hours(each["in_effect"]))
-        path = change_path(each["carrier_id"], each["service"])
-        rows.append(
-            {**each, "path": path, "cells": [(effective[name], name in stated) for name in LABELS]}
-        )
-    return {
-        "rows": rows,
-        "labels": list(LABELS.values()),
-        "carriers": sorted(CARRIERS),
-        "everyone": _EVERYONE,
-    }
+_RULES: Final = Table(
+    Column(
+        lambda row: _whose_words(row["carrier_id"], row["service"]),
+        "Of",
+        link=lambda row: change_path(row["carrier_id"], row["service"]),
+    ),
+    Column(lambda row: _hours_words(row["stated"]) or "none of its own", "Its own hours"),
+    Column(lambda row: _hours_words(row["in_effect"]), "In effect", wide=True),
+    Column(lambda row: row["changed_at"] or "our defaults", "Stated"),
+    Column("changed_by", "By"),
+    "why",
+    Column(lambda row: "" if row["applied"] else "shipments that wait follow", "Applied"),
+)
 
 
-async def to_form(visit: PageRequest) -> Redirect:
-    return Redirect(
-        change_path(visit.query("carrier_id") or _EVERYONE, visit.query("service").strip() or None)
+def _whose_words(carrier_id: str, service: str | None) -> str:
+    whose = "all carriers" if carrier_id == _EVERYONE else carrier_id
+    return f"{whose}: {service}" if service else whose
+
+
+def _hours_words(rules: Mapping[str, Any]) -> str:
+    hours = dict(named_hours(rules))
+    return "; ".join(
+        f"{label} {hours[name]}" + " h" * (hours[name] != NEVER)
+        for name, label in LABELS.items()
+        if name in hours
     )
+
+
+async def show_rules(visit: PageRequest) -> Mapping[str, Any] | Redirect:
+    """Show all stated rules, the widest first; `carrier_id` and `service` lead to their form."""
+    if chosen := visit.query("carrier_id"):
+        return Redirect(change_path(chosen, visit.query("service").strip() or None))
+    found = await visit.call_api("GET /v1/expectations")
+    carriers = [(_EVERYONE, "all"), *((name, name) for name in sorted(CARRIERS))]
+    service = "As the carrier names it; case and blanks do not matter. Empty: all of them."
+    inputs = [
+        Input(name="carrier_id", label="Carrier", options=carriers),
+        Input(name="service", label="Service", hint=service),
+    ]
+    return {
+        "inputs": inputs if visit.may_change(Scope.OPS) else [],
+        "button": "State hours",
+        "blocks": [
+            Line(
+                "Hours until it is observed that something did not happen. What is not stated is"
+                " inherited: by a service from its carrier, by a carrier from all, at last from our"
+                " defaults."
+            ),
+            *draw(_RULES, found),
+        ],
+    }
 
 
 def change_path(carrier_id: str, service: str | None) -> str:
@@ -123,16 +151,15 @@ async def _would_state(visit: PageRequest, values: Values) -> DryRun:
     now = dict(named_hours(present["in_effect"]))
     then = dict(named_hours(present["inherited"])) | dict(named_hours(rules))
     rows = [
-        (label, str(now[name]), str(then[name]))
-        for name, label in LABELS.items()
-        if now[name] != then[name]
+        (label, now[name], then[name]) for name, label in LABELS.items() if now[name] != then[name]
     ]
     return DryRun(
-        blocks=draw(visit.calls.view(f"POST {_CALL}/preview"), would),
-        sentences=["Those that wait follow from a minute later."],
+        blocks=[
+            *draw(visit.calls.view(f"POST {_CALL}/preview"), would),
+            Line("Those that wait follow from a minute later."),
+            *changes("Hours", rows),
+        ],
         hidden={"replaces": str(would["replaces"])},
-        columns=("Hours", "Now", "Then"),
-        rows=rows,
     )
 
 
@@ -156,25 +183,9 @@ def expectation_pages() -> tuple[list[Screen], list[FormAction]]:
         "back": LIST,
         **about,
     }
+    menu: dict[str, Any] = {"menu": "Expectations", "group": MenuGroup.PARCELS}
     return (
-        [
-            Screen(
-                path=LIST,
-                title="Expectations",
-                template="expectations.html",
-                show=show_rules,
-                menu="Expectations",
-                group=MenuGroup.PARCELS,
-                **about,
-            ),
-            Screen(
-                path=LIST + "/choose",
-                title="Expectations",
-                template="expectations.html",
-                show=to_form,
-                **about,
-            ),
-        ],
+        [Screen(path=LIST, title="Expectations", show=show_rules, **menu, **about)],
         [
             FormAction(path=_OF_CARRIER, title="What is expected of {carrier_id}", **stating),
             FormAction(

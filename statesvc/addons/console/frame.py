@@ -24,10 +24,8 @@ from statesvc.addons.console.screen import (
     FormAction,
     Input,
     PageRequest,
-    PersonalDataRequest,
     Redirect,
     Screen,
-    Shown,
     Values,
 )
 from statesvc.addons.console.web_sessions import WebSession, form_token, is_form_token
@@ -36,6 +34,7 @@ from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import NOT_FOUND, OK, UNAUTHORIZED, Code, Problem
+from statesvc.http.views import Line
 
 LOGIN: Final = "/console/login"
 WHY_CHARS_MAX: Final = 1000
@@ -51,6 +50,15 @@ _REFUSED: Final = frozenset(
     }
 )
 """Problems that a person can do something about: the form shows them and stays filled."""
+_EMPTY: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("chips", "acts", "inputs", "blocks", "runbook"), ()),
+    **dict.fromkeys(("crumb", "next_cursor", "masked", "is_live"), None),
+    "nav": "",
+    "button": "Filter",
+    "wanted": {},
+    "form_path": None,
+}
+"""Values of `view.html` that a page leaves out."""
 
 Answer = Callable[[PageRequest], Awaitable[web.StreamResponse]]
 FindSession = Callable[[web.Request], Awaitable[WebSession | None]]
@@ -77,7 +85,6 @@ class ScreenFrame:
         calls: InnerCalls,
         screens: Sequence[Screen],
         actions: Sequence[FormAction],
-        disclosures: Sequence[PersonalDataRequest],
         menu: Menu,
         home: str = HOME,
     ) -> None:
@@ -88,28 +95,20 @@ class ScreenFrame:
         self._calls = calls
         self._screens = {screen.path: screen for screen in screens}
         self._actions = actions
-        self._disclosures = disclosures
 
     def routes(self) -> list[Route]:
         working = replace(PAGE, deadline_seconds=COMPUTING_SECONDS)
-        served = [
-            Route(
-                "GET",
-                self._at(screen.path),
-                self.visited(self._shown(screen)),
-                working if screen.is_computed else PAGE,
-            )
-            for screen in self._screens.values()
-        ]
+        served = []
+        for screen in self._screens.values():
+            path, show = self._at(screen.path), self.visited(self._shown(screen))
+            served.append(Route("GET", path, show, working if screen.is_computed else PAGE))
+            if screen.personal is not None:
+                served.append(Route("POST", path, show, working))
         for action in self._actions:
             served += [
                 Route("GET", self._at(action.path), self.visited(self._asked(action)), PAGE),
                 Route("POST", self._at(action.path), self.visited(self._posted(action)), working),
             ]
-        served += [
-            Route("POST", self._at(each.path), self.visited(self._disclosed(each)), working)
-            for each in self._disclosures
-        ]
         unknown = Route("GET", f"{self.home}/{{path:.+}}", self.visited(self._unknown), PAGE)
         return [*served, unknown]
 
@@ -127,7 +126,9 @@ class ScreenFrame:
         status: int = OK,
     ) -> web.Response:
         response = self._pages.response(
-            template, {**await self._frame(visit, title, section), **values}, status=status
+            template,
+            {**_EMPTY, **await self._frame(visit, title, section), **values},
+            status=status,
         )
         if _NOTE in visit.request.cookies:
             response.del_cookie(_NOTE, path=self.home)
@@ -147,6 +148,7 @@ class ScreenFrame:
             "form_token": form_token(session.token),
             "note": _note_of(visit),
             "here": visit.request.path_qs,
+            "here_path": visit.request.path,
             "home": self.home,
             "visit": visit,
         }
@@ -160,26 +162,23 @@ class ScreenFrame:
             session = await self._find(request)
             if session is None:
                 return _to_login(request)
-            if request.method == hdrs.METH_POST:
-                posted = await read_form(request)
-                if not is_form_token(session.token, posted.get("form_token", "")):
-                    raise Problem(
-                        Code.BAD_REQUEST,
-                        "this form is not of your session: open its page again and send it from there",
-                    )
-            visit = PageRequest(request, session, self._calls, self._screens, home=self.home)
+            posted = await read_form(request) if request.method == hdrs.METH_POST else {}
+            token = posted.get("form_token", "")
+            if request.method == hdrs.METH_POST and not is_form_token(session.token, token):
+                raise Problem(
+                    Code.BAD_REQUEST,
+                    "this form is not of your session: open its page again, and send it from there",
+                )
+            visit = PageRequest(
+                request, session, self._calls, self._screens, posted=posted, home=self.home
+            )
             try:
                 return await answer(visit)
             except Problem as problem:
                 if problem.code is not Code.MISSING_SCOPE:
                     raise
-                return await self.response(
-                    visit,
-                    "refused.html",
-                    "Not for this session",
-                    {"why": problem.detail},
-                    status=problem.response().status,
-                )
+                status = problem.response().status
+                return await self._said(visit, "Not for this session", problem.detail, status)
 
         return self.readable(call)
 
@@ -192,7 +191,15 @@ class ScreenFrame:
         async def answer(visit: PageRequest) -> web.StreamResponse:
             if screen.path == HOME and not visit.has(screen.scope):
                 return await self._first_that_it_may(visit)
-            _require(visit.session, screen)
+            _require(visit.session, screen.scope)
+            if visit.posted:
+                _require(visit.session, screen.personal)
+                reason = visit.posted.get(screen.reason, "").strip()
+                if not reason or len(reason) > WHY_CHARS_MAX:
+                    raise Problem(
+                        Code.INVALID_REQUEST, "say what for: the log stores it with your key"
+                    )
+                visit = replace(visit, why=reason)
             values = await screen.show(visit)
             if isinstance(values, Redirect):
                 return redirect(values.path)
@@ -208,40 +215,21 @@ class ScreenFrame:
         for screen in self._screens.values():
             if screen.menu is not None and visit.has(screen.scope):
                 return redirect(screen.path)
-        return await self.response(visit, "nothing.html", "Nothing to see", {})
+        key = visit.session.caller.key_id
+        said = f"The key {key} has no scope that any screen takes: most take ops."
+        return await self._said(visit, "Nothing to see", said, OK)
 
     async def _unknown(self, visit: PageRequest) -> web.StreamResponse:
-        return await self.response(
-            visit,
-            "refused.html",
-            "There is no such page",
-            {"why": f"No page has the address {visit.request.path}. The screens are in the menu."},
-            status=NOT_FOUND,
-        )
+        said = f"No page has the address {visit.request.path}. The screens are in the menu."
+        return await self._said(visit, "There is no such page", said, NOT_FOUND)
 
-    def _disclosed(self, disclosure: PersonalDataRequest) -> Answer:
-        async def answer(visit: PageRequest) -> web.StreamResponse:
-            _require(visit.session, disclosure)
-            posted = await read_form(visit.request)
-            reason = posted.get(disclosure.reason, "").strip()
-            if not reason or len(reason) > WHY_CHARS_MAX:
-                raise Problem(Code.INVALID_REQUEST, "say what for: the log stores it with your key")
-            found = await disclosure.disclose(replace(visit, why=reason), posted)
-            if isinstance(found, Shown):
-                return await self.response(
-                    visit,
-                    found.template,
-                    disclosure.title,
-                    found.values,
-                    section=disclosure.section,
-                )
-            return found
-
-        return answer
+    async def _said(self, visit: PageRequest, title: str, said: str, status: int) -> web.Response:
+        values = {"blocks": [Line(said)]}
+        return await self.response(visit, "view.html", title, values, status=status)
 
     def _asked(self, action: FormAction) -> Answer:
         async def answer(visit: PageRequest) -> web.StreamResponse:
-            _require(visit.session, action)
+            _require_change(visit.session, action.scope)
             return await self._form_page(
                 visit, action, values={**visit.request.query}, dry_run=None
             )
@@ -250,8 +238,8 @@ class ScreenFrame:
 
     def _posted(self, action: FormAction) -> Answer:
         async def answer(visit: PageRequest) -> web.StreamResponse:
-            _require(visit.session, action)
-            posted = await read_form(visit.request)
+            _require_change(visit.session, action.scope)
+            posted = visit.posted
             why = posted.get("why", "").strip()
             if not why or len(why) > WHY_CHARS_MAX:
                 return await self._form_page(
@@ -318,16 +306,13 @@ class ScreenFrame:
         )
 
     async def _finished(
-        self, visit: PageRequest, action: FormAction, done: Done | Shown
+        self, visit: PageRequest, action: FormAction, done: Done | Mapping[str, Any]
     ) -> web.Response:
-        if isinstance(done, Shown):
+        if not isinstance(done, Done):
             title = action.title.format_map(visit.request.match_info)
+            values = {"why": visit.why, **done}
             return await self.response(
-                visit,
-                done.template,
-                title,
-                {"why": visit.why, **done.values},
-                section=action.section,
+                visit, "progress.html", title, values, section=action.section
             )
         response = redirect(visit.at(done.then))
         response.set_cookie(
@@ -341,13 +326,17 @@ class ScreenFrame:
         return response
 
 
-def _require(session: WebSession, wanted: Screen | FormAction | PersonalDataRequest) -> None:
-    if not session.may(wanted.scope):
+def _require(session: WebSession, scope: Scope | None) -> None:
+    if scope is not None and not session.may(scope):
         raise Problem(
             Code.MISSING_SCOPE,
-            f"this page takes a key with scope `{wanted.scope.value}`; log in with one that has it",
+            f"this page takes a key with scope `{scope.value}`; log in with one that has it",
         )
-    if isinstance(wanted, FormAction) and not session.may_change:
+
+
+def _require_change(session: WebSession, scope: Scope) -> None:
+    _require(session, scope)
+    if not session.may_change:
         raise Problem(
             Code.MISSING_SCOPE,
             "this session only reads: allow changes at the top of any page first",

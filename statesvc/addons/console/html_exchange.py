@@ -58,6 +58,15 @@ def utc_instant(text: str, name: str) -> str:
     return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).isoformat()
 
 
+def attachment(content: bytes, content_type: str, name: str) -> web.Response:
+    headers = {
+        hdrs.CONTENT_DISPOSITION: f'attachment; filename="{name}"',
+        hdrs.CACHE_CONTROL: "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return web.Response(body=content, content_type=content_type, headers=headers)
+
+
 def redirect(to: str) -> web.Response:
     return web.Response(
         status=SEE_OTHER, headers={hdrs.LOCATION: to, hdrs.CACHE_CONTROL: "no-store"}

@@ -12,6 +12,8 @@ from typing import Final
 from markupsafe import Markup
 
 from statesvc.addons.console.charts import Bar, bars
+from statesvc.addons.console.formats import instant
+from statesvc.addons.console.screen import Picture
 from statesvc.subscriptions.recorded_attempts import RecentTries, Try
 
 MINUTES: Final = 60
@@ -58,32 +60,16 @@ def _count_in_flight(tries: Sequence[Try], hour: Sequence[Minute]) -> None:
             minute.in_flight = max(minute.in_flight, under_way)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimiterCharts:
-    """Requests a minute, and how many at a time.
-
-    `since`: start of the counted part of the hour, if it is not the whole.
-    """
-
-    requests: Markup
-    total: int
-    in_flight: Markup
-    most: int
-    since: datetime | None
-
-
-def limiter_charts(recent: RecentTries, *, limit: int) -> LimiterCharts | None:
-    """Draw the charts; None without attempts.
+def limiter_charts(recent: RecentTries, *, limit: int) -> list[Picture]:
+    """Draw the charts; none without attempts.
 
     `limit`: how many may be under way now; 0: unknown.
     """
     hour = minutes_of(recent.tries, now=recent.now)
-    total, most = (
-        sum(one.delivered + one.failed for one in hour),
-        max(one.in_flight for one in hour),
-    )
+    total = sum(one.delivered + one.failed for one in hour)
+    most = max(one.in_flight for one in hour)
     if not total:
-        return None
+        return []
     requests = [
         Bar(
             f"{_time(one)}: {one.delivered:,} delivered, {one.failed:,} failed",
@@ -97,24 +83,38 @@ def limiter_charts(recent: RecentTries, *, limit: int) -> LimiterCharts | None:
         for one in hour
     ]
     allowed = f"; {limit:,} are allowed now" if limit else ""
-    return LimiterCharts(
-        total=total,
-        most=most,
-        requests=bars(
-            requests,
-            title=f"Requests of the last hour, minute by minute: {total:,}",
-            label_every=_TICK_EVERY,
-            unit=" a minute",
+    note = f"{total:,} requests, minute by minute (UTC)"
+    if recent.is_capped:
+        note = Markup(
+            "{}. There was more than fits here: only what began since {} is counted."
+        ).format(note, instant(min(one.started_at for one in recent.tries)))
+    return [
+        Picture(
+            "Requests, last hour",
+            bars(
+                requests,
+                title=f"Requests of the last hour, minute by minute: {total:,}",
+                label_every=_TICK_EVERY,
+                unit=" a minute",
+            ),
+            (("first", "delivered"), ("third", "failed")),
+            note,
         ),
-        in_flight=bars(
-            in_flight,
-            title=f"Requests under way at a time, minute by minute: {most:,} at most{allowed}",
-            label_every=_TICK_EVERY,
-            mark=limit,
-            unit="",
+        Picture(
+            "Requests at a time",
+            bars(
+                in_flight,
+                title=f"Requests under way at a time, minute by minute: {most:,} at most{allowed}",
+                label_every=_TICK_EVERY,
+                mark=limit,
+                unit="",
+            ),
+            (
+                ("first", f"under way, {most:,} at most"),
+                *((("mark", f"{limit:,} allowed now"),) if limit else ()),
+            ),
         ),
-        since=min(one.started_at for one in recent.tries) if recent.is_capped else None,
-    )
+    ]
 
 
 def _time(minute: Minute) -> str:

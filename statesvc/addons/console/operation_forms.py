@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import Enum
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
@@ -11,6 +11,7 @@ from urllib.parse import quote
 from pydantic import AwareDatetime, BaseModel, WithJsonSchema
 from pydantic.fields import FieldInfo
 
+from events.carriers import CARRIERS
 from statesvc.addons.console.html_exchange import utc_instant
 from statesvc.addons.console.progress_page import next_part, stated
 from statesvc.addons.console.screen import (
@@ -19,8 +20,8 @@ from statesvc.addons.console.screen import (
     FormAction,
     Input,
     PageRequest,
-    Shown,
     Values,
+    changes,
 )
 from statesvc.http.call_progress import Progress
 from statesvc.http.faces import Asked, Form
@@ -57,13 +58,16 @@ def _field(model: type[BaseModel], name: str) -> FieldInfo:
 
 def filters_of(model: type[BaseModel], *names: str, values: Values) -> list[Input]:
     """Return inputs that filter a list: a checkbox has a third state there."""
-    inputs = inputs_of(model, *names, values=values)
-    return [
-        replace(each, type="text", options=_YES_OR_NO, value=values.get(each.name, ""))
-        if each.type == "checkbox"
-        else each
-        for each in inputs
-    ]
+    carriers = [("", "any"), *((name, name) for name in sorted(CARRIERS))]
+    chosen = {"checkbox": _YES_OR_NO, "carrier_id": carriers}
+    filters = []
+    for each in inputs_of(model, *names, values=values):
+        options = chosen.get(each.name) or chosen.get(each.type)
+        value = values.get(each.name, "")
+        filters.append(
+            replace(each, type="text", options=options, value=value) if options else each
+        )
+    return filters
 
 
 def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str) -> Input:
@@ -100,7 +104,8 @@ def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str
             else [("", left_out), *options],
             value=_text(value),
         )
-    return Input(**described, type="number" if kind is int else "text", value=_text(value))
+    type_of = {int: "number", date: "date"}
+    return Input(**described, type=type_of.get(kind, "text"), value=_text(value))
 
 
 def plain_annotation(annotation: Any) -> Any:  # noqa: ANN401 - whatever stands in a model
@@ -319,12 +324,10 @@ class _DeclaredForm:
             if _text(now) != _text(then)
         ]
         return DryRun(
-            columns=("Field", "Now", "Then"),
-            rows=rows,
-            refusal=None if rows else "It is so already.",
+            blocks=list(changes("Field", rows)), refusal=None if rows else "It is so already."
         )
 
-    async def _carry_out(self, visit: PageRequest, values: Values) -> Done | Shown:
+    async def _carry_out(self, visit: PageRequest, values: Values) -> Done | Mapping[str, Any]:
         operation, path = self.operation, self._given(visit, values)
         order = self._changed(self._order(values, path), await self._present(visit))
         stated = {**(order or {}), **path}
@@ -342,16 +345,13 @@ class _DeclaredForm:
         said = [block.text for block in blocks if isinstance(block, Line) and not block.is_refusal]
         if is_over and len(said) == len(blocks):
             return Done(sentence=" ".join(said), then=then)
-        return Shown(
-            "progress.html",
-            {
-                "blocks": blocks,
-                "then": visit.at(then),
-                "progress": progress,
-                "next_part": None if progress is None else _next_part(progress, values, self.form),
-                "goes_on": not values.get("limit"),
-            },
-        )
+        return {
+            "blocks": blocks,
+            "then": visit.at(then),
+            "progress": progress,
+            "next_part": None if progress is None else _next_part(progress, values, self.form),
+            "goes_on": not values.get("limit"),
+        }
 
 
 def _next_part(progress: Progress, values: Values, form: Form) -> Values | None:

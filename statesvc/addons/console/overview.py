@@ -10,18 +10,19 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
+from events.carriers import CARRIERS
+from statesvc.addons.console.carrier_board import OVERVIEW, read_board
 from statesvc.addons.console.charts import Bar, bars
 from statesvc.addons.console.promise_cards import BUDGET_MINUTES, HOUR_MINUTES, promise_cards
-from statesvc.addons.console.screen import PageRequest, Screen
-from statesvc.api.service_status import READY_SECONDS_MAX, ServiceStatus, read_status
-from statesvc.api.status_facts import Pushes
+from statesvc.addons.console.screen import Cards, PageRequest, Picture, Screen
+from statesvc.api.service_status import ServiceStatus, read_status
 from statesvc.background.duration import duration
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.health.finding import Finding, Urgency
 from statesvc.http.keys.key_store import Scope
+from statesvc.http.views import draw
 from statesvc.log.action_list import NEWEST_ACTION, WantedActions, list_actions
-from statesvc.queue.depths import CarrierDepths
 from statesvc.telemetry.objective_minutes import read_minutes, read_shares
 from statesvc.telemetry.objectives import ACK_AVAILABILITY
 
@@ -90,47 +91,6 @@ def headline(alarms: Sequence[Alarm]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CarrierRow:
-    """State of a carrier now. `last_at`: seconds since 1970."""
-
-    carrier_id: str
-    pushes: Pushes
-    depths: CarrierDepths | None
-    last_at: float | None
-
-    @property
-    def pushed(self) -> int:
-        """New and repeated within the hour."""
-        return self.pushes.accepted + self.pushes.duplicates
-
-    @property
-    def waiting(self) -> int:
-        return 0 if self.depths is None else self.depths["ready"] + self.depths["held"]
-
-    @property
-    def is_held(self) -> bool:
-        """True if messages wait for a release."""
-        return self.depths is not None and bool(self.depths["held"])
-
-    @property
-    def oldest_seconds(self) -> float | None:
-        """Age of the oldest waiting message."""
-        return (
-            None
-            if self.depths is None
-            else self.depths["oldest_ready_seconds"] or self.depths["oldest_held_seconds"]
-        )
-
-    @property
-    def is_late(self) -> bool:
-        """True if the oldest has waited too long; held messages wait for a human."""
-        return (
-            self.depths is not None
-            and (self.depths["oldest_ready_seconds"] or 0) > READY_SECONDS_MAX
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RoleRow:
     """Processes of a role. `style`: of its chip."""
 
@@ -151,37 +111,36 @@ class Overview:
         span = visit.query("span") if visit.query("span") in _SPANS else "1h"
         async with self.pool.connection() as connection:
             status = await read_status(connection)
-            ((now,),) = await (await connection.execute(_SQL["now"])).fetchall()
+            lanes = status.queue["carriers"]
+            board = await read_board(connection, sorted({*CARRIERS, *lanes} - {""}), lanes)
             cards = promise_cards(
                 await read_minutes(connection, minutes=HOUR_MINUTES),
                 await read_shares(connection, minutes=BUDGET_MINUTES),
-                now=now,
+                now=board.now,
                 oldest_ready_seconds=max(
-                    (
-                        lane["oldest_ready_seconds"] or 0
-                        for lane in status.queue["carriers"].values()
-                    ),
-                    default=0,
+                    (lane["oldest_ready_seconds"] or 0 for lane in lanes.values()), default=0
                 ),
                 oldest_unsealed_seconds=status.sample.oldest_unsealed_seconds,
             )
-            pushes = await _pushes(connection, span, now)
+            pushes = await _pushes(connection, span, board.now)
             actions, _ = await list_actions(
                 connection, WantedActions(), before=NEWEST_ACTION, limit=_ACTIONS_MAX
             )
         alarms = alarms_of(status.troubles)
-        carriers = _carriers(status)
+        carriers = [line for line in board.lines if not line.is_quiet]
+        shown = [line.row() for line in carriers[:_CARRIERS_MAX]]
         return {
             "title": headline(alarms),
             "alarms": [(alarm, _place(alarm.first, visit)) for alarm in alarms],
             "settled": next(
                 (one for one in status.sample.promises if one.promise == "settled"), None
             ),
-            "cards": cards,
+            "is_live": True,
+            "cards": Cards(cards),
             "pushes": pushes,
             "span": span,
             "spans": {name: shown for name, (shown, _, _) in _SPANS.items()},
-            "carriers": carriers[:_CARRIERS_MAX],
+            "carriers": draw(OVERVIEW, {"items": shown}),
             "carriers_count": len(carriers),
             "roles": _roles(status),
             "actions": actions,
@@ -198,7 +157,7 @@ class Overview:
         )
 
 
-async def _pushes(connection: AsyncConnection[Any], span: str, now: datetime) -> Mapping[str, Any]:
+async def _pushes(connection: AsyncConnection[Any], span: str, now: datetime) -> Picture:
     """Draw the chart of webhooks: for an hour by carrier; for longer spans by acknowledgement."""
     shown, minutes, step = _SPANS[span]
     if span == "1h":
@@ -226,20 +185,19 @@ async def _pushes(connection: AsyncConnection[Any], span: str, now: datetime) ->
         names = ("acknowledged", "", "not acknowledged")
         every = max(minutes // step // 6, 1)
     totals = [sum(column.parts[place] for column in columns) for place in range(3)]
-    return {
-        "chart": bars(
-            columns,
-            title=f"Webhooks, {shown.lower()}: {_words(names, totals)}",
-            label_every=every,
-            unit=" a minute" if step == 1 else "",
-        ),
-        "legend": [
-            (style, name, total)
-            for style, name, total in zip(("first", "second", "third"), names, totals, strict=True)
-            if name
-        ],
-        "step": step,
-    }
+    chart = bars(
+        columns,
+        title=f"Webhooks, {shown.lower()}: {_words(names, totals)}",
+        label_every=every,
+        unit=" a minute" if step == 1 else "",
+    )
+    legend = [
+        (style, f"{name} {total:,.0f}")
+        for style, name, total in zip(("first", "second", "third"), names, totals, strict=True)
+        if name
+    ]
+    note = f"A column is {duration(step * 60)}." if step > 1 else ""
+    return Picture("", chart, legend, note if chart else "Nothing was pushed.")
 
 
 def _words(names: Sequence[str], totals: Sequence[float]) -> str:
@@ -264,24 +222,6 @@ def _place(trouble: Finding, visit: PageRequest) -> tuple[str, str] | None:
         if trouble.subscription_state is None
         else f"{path}?state={trouble.subscription_state}",
         name,
-    )
-
-
-def _carriers(status: ServiceStatus) -> list[CarrierRow]:
-    """Return late carriers first, then those with the most pushes."""
-    last, lanes = dict(status.sample.last_pushes), status.queue["carriers"]
-    rows = [
-        CarrierRow(
-            carrier_id=carrier_id,
-            pushes=status.pushes.get(carrier_id, Pushes(0, 0, 0)),
-            depths=lanes.get(carrier_id),
-            last_at=last.get(carrier_id),
-        )
-        for carrier_id in {*status.pushes, *lanes}
-        if carrier_id
-    ]
-    return sorted(
-        rows, key=lambda row: (not row.is_late, not row.is_held, -row.pushed, row.carrier_id)
     )
 
 

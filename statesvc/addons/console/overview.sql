@@ -1,7 +1,3 @@
--- name: now
--- Return the time by the database's clock.
-SELECT statesvc.clock();
-
 -- name: minutes
 -- Return what all carriers pushed in each minute of the last hour: new, repeated, refused.
 SELECT m.minute, coalesce(sum(t.accepted), 0)::bigint, coalesce(sum(t.duplicates), 0)::bigint, coalesce(sum(t.refused), 0)::bigint

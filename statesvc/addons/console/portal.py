@@ -54,8 +54,7 @@ def routes(served: ServedCalls) -> list[Route]:
 
     calls = [route for route in served.calls if f"{route.method} {route.path}" in CALLS]
     actions = [*declared_actions(calls)]
-    one, disclosures = subscription_pages(served.pool)
-    screens = [*declared_pages(calls, actions), *one]
+    screens = [*declared_pages(calls, actions), *subscription_pages(served.pool)]
     frame = ScreenFrame(
         pages=Templates(),
         find=find,
@@ -63,7 +62,6 @@ def routes(served: ServedCalls) -> list[Route]:
         screens=screens,
         menu=Menu(served.readable, screens),
         actions=actions,
-        disclosures=disclosures,
         home=PORTAL,
     )
     return [Route("GET", PORTAL, frame.readable(enter), PAGE), *frame.routes()]

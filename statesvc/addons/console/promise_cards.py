@@ -1,13 +1,11 @@
 """Cards of the promises: present value, last hour, rest of the error budget of three days. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from markupsafe import Markup
-
 from statesvc.addons.console.charts import line, meter
+from statesvc.addons.console.screen import Card
 from statesvc.background.duration import duration
 from statesvc.telemetry.objective_minutes import ObjectiveMinute
 from statesvc.telemetry.objectives import (
@@ -29,21 +27,6 @@ _WAITING_SECONDS_MIN: Final = 5.0
 """Waiting time above which the backlog is shown in place of the throughput."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromiseCard:
-    """A promise. `style`: bad, warn or empty; `said`: further facts."""
-
-    name: str
-    promise: str
-    value: str
-    unit: str
-    style: str
-    chart: Markup
-    budget: Markup
-    left: str
-    left_style: str
-
-
 def promise_cards(
     minutes: Sequence[ObjectiveMinute],
     shares: Mapping[str, MinuteCount],
@@ -51,7 +34,7 @@ def promise_cards(
     now: datetime,
     oldest_ready_seconds: float,
     oldest_unsealed_seconds: float,
-) -> list[PromiseCard]:
+) -> list[Card]:
     """Return all five cards. `minutes`: of the last hour; `shares`: of the last three days."""
     hours = {objective.name: _hour(minutes, objective, now) for objective in _NAMES}
     waiting = {LAG.name: oldest_ready_seconds, SEALING.name: oldest_unsealed_seconds}
@@ -89,7 +72,7 @@ def _card(
     hour: Sequence[MinuteCount | None],
     budget: MinuteCount,
     waiting_seconds: float,
-) -> PromiseCard:
+) -> Card:
     name, promise = _NAMES[objective]
     latest, whole = _merged(hour[-_NOW_MINUTES:]), _merged(hour)
     shown = latest if latest.total else whole
@@ -97,24 +80,16 @@ def _card(
     left, left_style = _left(objective, budget, whole)
     points = [None if one is None or not one.total else _point(objective, one) for one in hour]
     style = "bad" if is_missed else left_style
-    return PromiseCard(
-        name=name,
-        promise=promise,
-        value=value,
-        unit=unit,
+    chart = line(
+        points,
+        title=f"{name}, minute by minute of the last hour",
+        limit=objective.seconds or 1 - objective.share,
         style=style,
-        chart=line(
-            points,
-            title=f"{name}, minute by minute of the last hour",
-            limit=objective.seconds or 1 - objective.share,
-            style=style,
-        ),
-        budget=meter(
-            _share_left(objective, budget), 1, title=left, width=None, style=left_style or "good"
-        ),
-        left=left,
-        left_style=left_style,
     )
+    rest = meter(
+        _share_left(objective, budget), 1, title=left, width=None, style=left_style or "good"
+    )
+    return Card(name, value, unit, style, promise, chart + rest, left, left_style or "soft")
 
 
 def _merged(counts: Sequence[MinuteCount | None]) -> MinuteCount:

@@ -2,15 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlencode
 
-from aiohttp import hdrs, web
+from aiohttp import web
+from markupsafe import Markup
 
-from events.carriers import CARRIERS
-from statesvc.addons.console.charts import Bar, bars
-from statesvc.addons.console.screen import MenuGroup, PageRequest, Screen
+from statesvc.addons.console.charts import Bar, bars, meter
+from statesvc.addons.console.formats import link, percent
+from statesvc.addons.console.html_exchange import attachment
+from statesvc.addons.console.operation_forms import filters_of
+from statesvc.addons.console.screen import MenuGroup, PageBlock, PageRequest, Picture, Screen
 from statesvc.addons.console.shipment_screens import path_of
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
+from statesvc.http.views import Column, Line, Table, draw
+from statesvc.shipments.plain_names import spaced
 
 PATH: Final = "/console/promises"
 _CALL: Final = "/v1/reports/promises"
@@ -18,7 +24,45 @@ _MEDIA_TYPES: Final = {"csv": "text/csv", "parquet": "application/vnd.apache.par
 _FILTERS: Final = ("since", "until", "carrier_id", "service", "lane")
 _LATE: Final = 50
 _GROUPS: Final = 40
-_TABLES: Final = ("groups", "late")
+_TABLES: Final = {"groups": "Counts by carrier, service, lane and month", "late": "Late parcels"}
+_ABOUT: Final = (
+    "The promise is the first estimate that the carrier gave; a parcel is on time if it was"
+    " delivered before the midnight that ends its day. The share is of all that were due: on time,"
+    " late or overdue. Sent back, lost or destroyed counts apart, as not delivered."
+)
+_BY_SERVICE: Final = Table(
+    Column("carrier_id", "Carrier"),
+    "service",
+    Column(lambda group: _met(group["on_time_share"]), "On time, of those due"),
+    "promised",
+    "on_time",
+    "late",
+    "overdue",
+    Column("not_delivered", wide=True),
+    "open",
+    Column("delay_days_p50", "Days after, median", wide=True),
+    Column("delay_days_p90", "90 %", wide=True),
+    of="groups",
+    title="On time, by carrier and service",
+    empty="Nothing was promised for these days.",
+)
+_LATE_PARCELS: Final = Table(
+    Column("carrier_id", "Carrier", wide=True),
+    Column("tracking_number", "Number", link=path_of),
+    "service",
+    Column("lane", wide=True),
+    "promised_for",
+    Column("delivered_at", "Delivered"),
+    "days_late",
+    Column(lambda parcel: spaced(parcel["status"]), "Status"),
+    title="Late parcels",
+    empty="None is late.",
+)
+_LEGEND: Final = (
+    ("first", "on time"),
+    ("second", "open, not delivered, or without a time"),
+    ("third", "late or overdue"),
+)
 
 
 async def show_report(visit: PageRequest) -> Mapping[str, Any]:
@@ -29,28 +73,53 @@ async def show_report(visit: PageRequest) -> Mapping[str, Any]:
     late = await visit.call_api(
         f"GET {_CALL}/late", **wanted, limit=_LATE, cursor=visit.query("cursor") or None
     )
+    most = sorted(groups, key=lambda group: -group["promised"])[:_GROUPS]
+    more = len(groups) - len(most)
+    blocks: list[PageBlock] = [*draw(_BY_SERVICE, {"groups": most})]
+    if more:
+        said = "Those with most promises; {:,} more are in the file, or choose a carrier."
+        blocks.append(Line(said.format(more)))
+    if groups:
+        chart = month_chart(by_month)
+        blocks.append(Picture("By month of the promised day", chart, _LEGEND))
+        blocks += [*draw(_LATE_PARCELS, late), *_files(wanted)]
+    span = "" if "since" in wanted else " Shown: the last 90 days, and those to come."
     return {
-        "wanted": {name: wanted.get(name) or "" for name in _FILTERS},
-        "carriers": sorted(CARRIERS),
-        "groups": sorted(groups, key=lambda group: -group["promised"])[:_GROUPS],
-        "more": max(0, len(groups) - _GROUPS),
-        "months": month_chart(by_month),
-        "late": [(parcel, path_of(parcel)) for parcel in late["items"]],
+        "inputs": filters_of(visit.calls.parameters(f"GET {_CALL}"), *_FILTERS, values=wanted),
+        "wanted": wanted,
+        "blocks": [Line(_ABOUT + span), *blocks],
         "next_cursor": late["next_cursor"],
-        "formats": list(_MEDIA_TYPES),
     }
 
 
-def month_chart(groups: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - markup
-    """Draw promises by month: on time; not due, or not delivered at all; late or overdue.
+def _met(share: float | None) -> Markup | str:
+    if share is None:
+        return ""
+    words = percent(share)
+    return Markup("{} {}").format(meter(share, 1, title=f"{words} on time"), words)
 
-    The share on time is shown for the first and the last month.
-    """
+
+def _files(wanted: Mapping[str, str]) -> list[Line]:
+    """Return the links to the files."""
+    lines = []
+    for table, words in _TABLES.items():
+        query = {**wanted, "table": table}
+        links = [
+            link(f"{PATH}/export?{urlencode({**query, 'format': form})}", form)
+            for form in _MEDIA_TYPES
+        ]
+        lines.append(Line(Markup("{} as a file: {}").format(words, Markup(", ").join(links))))
+    return lines
+
+
+def month_chart(groups: Sequence[Mapping[str, Any]]) -> Markup:
+    """Draw promises by month: on time; not due, or not delivered at all; late or overdue."""
     columns = []
     for group in groups:
         missed = group["late"] + group["overdue"]
         month = group["month"][:7]
-        label = f"{month}: {group['on_time']:,} on time, {missed:,} late or overdue, of {group['promised']:,}"
+        kept = f"{group['on_time']:,} on time, {missed:,} late or overdue"
+        label = f"{month}: {kept}, of {group['promised']:,}"
         columns.append(
             Bar(
                 label,
@@ -77,12 +146,7 @@ async def export(visit: PageRequest) -> web.StreamResponse:
     content = await visit.fetch(
         f"GET {_CALL}/export", **_wanted(visit), table=table, format=form, accept=_MEDIA_TYPES[form]
     )
-    headers = {
-        hdrs.CONTENT_DISPOSITION: f'attachment; filename="promises-{table}.{form}"',
-        hdrs.CACHE_CONTROL: "no-store",
-        "X-Content-Type-Options": "nosniff",
-    }
-    return web.Response(body=content, content_type=_MEDIA_TYPES[form], headers=headers)
+    return attachment(content, _MEDIA_TYPES[form], f"promises-{table}.{form}")
 
 
 def _wanted(visit: PageRequest) -> dict[str, str]:
@@ -91,19 +155,13 @@ def _wanted(visit: PageRequest) -> dict[str, str]:
 
 def promise_pages() -> list[Screen]:
     about: dict[str, Any] = {
+        "title": "Delivery promises",
         "scope": Scope.READ,
-        "template": "promises.html",
         "section": PATH,
         "is_computed": True,
     }
+    menu: dict[str, Any] = {"menu": "Delivery promises", "group": MenuGroup.PARCELS}
     return [
-        Screen(
-            path=PATH,
-            title="Delivery promises",
-            show=show_report,
-            menu="Delivery promises",
-            group=MenuGroup.PARCELS,
-            **about,
-        ),
-        Screen(path=PATH + "/export", title="Delivery promises", show=export, **about),
+        Screen(path=PATH, show=show_report, **menu, **about),
+        Screen(path=PATH + "/export", show=export, **about),
     ]

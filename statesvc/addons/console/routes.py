@@ -2,7 +2,7 @@
 
 from statesvc.addons.console.assets import shipped_assets
 from statesvc.addons.console.carrier_screens import carrier_pages
-from statesvc.addons.console.declared_pages import declared_disclosures, declared_pages
+from statesvc.addons.console.declared_pages import declared_pages
 from statesvc.addons.console.event_screen import event_pages
 from statesvc.addons.console.evidence_screen import evidence_pages
 from statesvc.addons.console.expectation_screens import expectation_pages
@@ -15,7 +15,6 @@ from statesvc.addons.console.pages import Templates
 from statesvc.addons.console.portal import routes as portal_routes
 from statesvc.addons.console.promise_screens import promise_pages
 from statesvc.addons.console.runbook_screens import runbook_pages
-from statesvc.addons.console.screen import FormAction, PersonalDataRequest, Screen
 from statesvc.addons.console.shipment_screens import shipment_pages
 from statesvc.addons.console.subscription_screens import subscription_pages
 from statesvc.addons.console.web_sessions import WebSessions
@@ -30,19 +29,20 @@ def served_pages(served: ServedCalls) -> list[Route]:
     calls, readable = served.calls, served.readable
     inner = InnerCalls(calls, served.limits)
     declared = [*declared_actions(calls)]
-    subscriptions, answers = subscription_pages(served.pool)
-    about_shipments = [shipment_pages(), event_pages(), evidence_pages()]
+    expectations, stating = expectation_pages() if is_on("expectations") else ((), ())
     # in the order of the left column
-    pages: list[tuple[list[Screen], list[FormAction], list[PersonalDataRequest]]] = [
-        ([Overview(readable).screen()], [], []),
-        (carrier_pages(served.pool), [], []),
-        *((screens, [], disclosures) for screens, disclosures in about_shipments),
-        ([*declared_pages(calls, declared)], declared, [*declared_disclosures(calls, declared)]),
-        (subscriptions, [], answers),
-        *([(promise_pages(), [], []), (*expectation_pages(), [])] if is_on("expectations") else []),
-        (runbook_pages(), [], []),
+    screens = [
+        Overview(readable).screen(),
+        *carrier_pages(served.pool),
+        *shipment_pages(),
+        *event_pages(),
+        *evidence_pages(),
+        *declared_pages(calls, declared),
+        *subscription_pages(served.pool),
+        *(promise_pages() if is_on("expectations") else ()),
+        *expectations,
+        *runbook_pages(),
     ]
-    screens = [screen for screens, _, _ in pages for screen in screens]
     templates, sessions = Templates(), WebSessions(readable, served.readable_keys, served.signer)
     frame = ScreenFrame(
         pages=templates,
@@ -50,8 +50,7 @@ def served_pages(served: ServedCalls) -> list[Route]:
         calls=inner,
         screens=screens,
         menu=Menu(readable, screens),
-        actions=[action for _, actions, _ in pages for action in actions],
-        disclosures=[disclosure for _, _, disclosures in pages for disclosure in disclosures],
+        actions=[*declared, *stating],
     )
     login = LoginPages(frame, pages=templates, sessions=sessions)
     return [

@@ -22,7 +22,7 @@ _COMMENT: Final = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 
 async def show_index(_visit: PageRequest) -> Mapping[str, Any]:
     """Show the page that lists the others."""
-    return {"body": _html(INDEX), "page": None}
+    return {"blocks": [_html(INDEX)]}
 
 
 async def show_page(visit: PageRequest) -> Mapping[str, Any]:
@@ -30,7 +30,7 @@ async def show_page(visit: PageRequest) -> Mapping[str, Any]:
     name = visit.path("page")
     if name not in pages():
         raise Problem(Code.NOT_FOUND, f"the runbook has no page {name}")
-    return {"title": title(name), "body": _html(name), "page": name}
+    return {"title": title(name), "blocks": [_html(name)], "crumb": (LIST, "Runbook", name)}
 
 
 @cache
@@ -48,7 +48,8 @@ def _html(name: str) -> Markup:
             _show_cell(tokens[place : place + 3])
         token.children = None if token.children is None else list(_linked(token.children))
     # the renderer escaped every text of it, and no page is written by a user
-    return Markup(reader.renderer.render(tokens, reader.options, {}))  # noqa: S704
+    prose = Markup(reader.renderer.render(tokens, reader.options, {}))  # noqa: S704
+    return Markup('<div class="prose">{}</div>').format(prose)
 
 
 def _show_cell(cell: list[Token]) -> None:
@@ -85,15 +86,9 @@ def _linked(tokens: list[Token]) -> list[Token]:
 
 
 def runbook_pages() -> list[Screen]:
-    about: dict[str, Any] = {"template": "runbook.html", "scope": Scope.OPS, "section": LIST}
+    about: dict[str, Any] = {"title": "Runbook", "scope": Scope.OPS, "section": LIST}
+    menu: dict[str, Any] = {"menu": "Runbook", "group": MenuGroup.OPERATORS}
     return [
-        Screen(
-            path=LIST,
-            title="Runbook",
-            show=show_index,
-            menu="Runbook",
-            group=MenuGroup.OPERATORS,
-            **about,
-        ),
-        Screen(path=ONE, title="Runbook", show=show_page, **about),
+        Screen(path=LIST, show=show_index, **menu, **about),
+        Screen(path=ONE, show=show_page, **about),
     ]

@@ -1,16 +1,23 @@
-"""Screens and actions: each is a row in a table, served by the frame (`frame.py`)."""
+"""How a page is made: a `Screen` is a row of a table, which the frame serves (`frame.py`).
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+Its `show` answers the values of a template. Most answer `blocks`, drawn from the views of calls
+(`statesvc.http.views`) or `Picture` and `Cards`, and leave the template to `view.html`. A page that
+an operation declares (`declared_pages.py`) is a screen, too, and so is one that shows personal data
+for a reason. A change is a `FormAction`: a form, its preview, a confirmation.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from aiohttp import web
+from markupsafe import Markup
 
 from statesvc.addons.console.web_sessions import WebSession
 from statesvc.http.inner_calls import InnerCalls, Json
 from statesvc.http.keys.key_store import Scope
-from statesvc.http.views import Block
+from statesvc.http.views import Block, Cell, Grid
 
 HOME: Final = "/console"
 Values = Mapping[str, str]
@@ -24,8 +31,14 @@ class PageRequest:
     calls: InnerCalls
     screens: Mapping[str, "Screen"] = field(default_factory=dict)
     why: str = ""
-    """The visitor's reason for this action or reading."""
+    """The visitor's reason for this action, or for reading personal data."""
+    posted: Values = field(default_factory=dict)
     home: str = HOME
+
+    @property
+    def include(self) -> str | None:
+        """Return the parameter of calls that show personal data."""
+        return "personal" if self.why else None
 
     def at(self, path: str) -> str:
         """Return the address of a page of the console where this visitor has it."""
@@ -55,8 +68,13 @@ class PageRequest:
         return self.request.match_info[name]
 
     def query(self, name: str) -> str:
-        """Return a parameter of the query; empty where it is not there."""
-        return self.request.query.get(name, "")
+        """Return a parameter of the query, or of the form in its place; empty if left out."""
+        return self.posted.get(name, self.request.query.get(name, ""))
+
+    @property
+    def given(self) -> Mapping[str, str]:
+        """Return the parameters of the query, or of the form in its place."""
+        return self.posted or self.request.query
 
     def has(self, scope: Scope) -> bool:
         return self.session.may(scope)
@@ -91,14 +109,18 @@ class Screen:
     """A page without changes. `menu`: its name in the left column, if any, in the part `group`.
 
     `show` answers the template's values, or a file. `is_computed`: it may take as long as the
-    API's computations.
+    API's computations. `personal`: the scope that its masked values take; they come by POST, so
+    that no address holds the form's values, with a reason in the field `reason`. That makes no
+    change, so a read-only session may have it; the API call that it makes records it.
     """
 
     path: str
     title: str
-    template: str
     scope: Scope
     show: Callable[[PageRequest], Awaitable[Mapping[str, Any] | Redirect | web.StreamResponse]]
+    template: str = "view.html"
+    personal: Scope | None = None
+    reason: str = "why"
     menu: str | None = None
     group: MenuGroup = MenuGroup.NOW
     section: str = ""
@@ -106,28 +128,44 @@ class Screen:
     is_computed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A page inside the frame: its template and values."""
-
-    template: str
-    values: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonalDataRequest:
-    """Masked values, or a file, for visitors that give a reason in the form's field `reason`.
-
-    It comes by POST, so that no address holds the form's values. It makes no change, so a
-    read-only session may have it; the API call that it makes records it.
-    """
+class Act(NamedTuple):
+    """A button to the form at `path`, for holders of the scope."""
 
     path: str
-    title: str
+    words: str
     scope: Scope
-    disclose: Callable[[PageRequest, Values], Awaitable[Shown | web.StreamResponse]]
-    section: str
-    reason: str = "why"
+    is_main: bool = False
+
+
+class Picture(NamedTuple):
+    """A block that is a chart. `legend`: the style and the name of each colour; `note`: below."""
+
+    title: str
+    picture: Markup
+    legend: Sequence[tuple[str, str]] = ()
+    note: str = ""
+
+
+class Card(NamedTuple):
+    """A large number. `style` and `note_style`: bad, warn, good, soft or none."""
+
+    name: str
+    value: str
+    unit: str = ""
+    style: str = ""
+    about: str = ""
+    picture: Markup = Markup()
+    note: str = ""
+    note_style: str = "soft"
+
+
+class Cards(NamedTuple):
+    """A block of cards."""
+
+    cards: Sequence[Card]
+
+
+PageBlock: TypeAlias = Block | Picture | Cards | Markup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,12 +189,16 @@ class DryRun:
     impossible.
     """
 
-    sentences: Sequence[str] = ()
     hidden: Values = field(default_factory=dict)
     blocks: Sequence[Block] = ()
-    columns: Sequence[str] = ()
-    rows: Sequence[Sequence[object]] = ()
     refusal: str | None = None
+
+
+def changes(what: str, rows: Sequence[tuple[str, object, object]]) -> Iterator[Block]:
+    """Return a table of members, with the present and the future value of each."""
+    if rows:
+        cells = [[Cell(str(cell)) for cell in row] for row in rows]
+        yield Grid(title="", headings=(what, "Now", "Then"), rows=cells)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +215,8 @@ class FormAction:
 
     `inputs` are asked for besides the reason; `back` is the target of the form's way out, with
     the path's own names in braces. `is_drastic`: a second press of Enter does not do it by
-    mistake. `carry_out` answers a page if a sentence is not enough: a secret that is shown
-    once, or work in parts (`progress_page.py`).
+    mistake. `carry_out` answers the values of `progress.html` if a sentence is not enough: a
+    secret that is shown once, or work in parts (`progress_page.py`).
     """
 
     path: str
@@ -183,7 +225,7 @@ class FormAction:
     back: str
     button: str
     dry_run: Callable[[PageRequest, Values], Awaitable[DryRun]]
-    carry_out: Callable[[PageRequest, Values], Awaitable[Done | Shown]]
+    carry_out: Callable[[PageRequest, Values], Awaitable[Done | Mapping[str, Any]]]
     inputs: Callable[[PageRequest], Awaitable[Sequence[Input]]] | None = None
     section: str = ""
     is_drastic: bool = False

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any, Final
 
 from events.vocabulary import Kind
@@ -28,12 +29,14 @@ class TimelineLine:
     """A statement of the carrier.
 
     `lag_seconds`: from its time to our receipt; None if the carrier printed no time of day.
+    `gap_seconds`: since the scan before it, where both have a time of day.
     `is_void`: it was taken back. `moved`: the status that it led to, if that is another.
     """
 
     event: Event
     happened: str
     lag_seconds: float | None
+    gap_seconds: float | None
     what: str
     where: str
     moved: str | None
@@ -51,11 +54,13 @@ def timeline_lines(
     moves = moves or {}
     known = {event["event_id"]: event for event in events}
     readings = _readings(events)
+    gaps = _gaps(events)
     return [
         TimelineLine(
             event=event,
             happened=carrier_time(event),
             lag_seconds=_lag_seconds(event),
+            gap_seconds=gaps.get(event["version"]),
             what=what_it_says(event),
             where=place_of(event),
             moved=moves.get(event["version"]),
@@ -180,12 +185,29 @@ def _shown(event: Event, name: str) -> str:
     )
 
 
+def _gaps(events: Sequence[Event]) -> dict[int, float]:
+    """Return by version the time since the scan before; events are in timeline order."""
+    scans = [event for event in events if event["kind"] == Kind.SCAN and _has_clock(event)]
+    # the order may rest on finer grounds than the printed times, which then do not differ
+    return {
+        event["version"]: gap.total_seconds()
+        for before, event in pairwise(scans)
+        if (gap := _at(event) - _at(before)) > timedelta(0)
+    }
+
+
+def _at(event: Event) -> datetime:
+    return datetime.fromisoformat(event["occurred_at"])
+
+
+def _has_clock(event: Event) -> bool:
+    return not (event["time_precision"] == "day" or event["tz_source"] == "received")
+
+
 def _lag_seconds(event: Event) -> float | None:
-    if event["time_precision"] == "day" or event["tz_source"] == "received":
+    if not _has_clock(event):
         return None
-    return (
-        datetime.fromisoformat(event["recorded_at"]) - datetime.fromisoformat(event["occurred_at"])
-    ).total_seconds()
+    return (datetime.fromisoformat(event["recorded_at"]) - _at(event)).total_seconds()
 
 
 def _readings(events: Sequence[Event]) -> Mapping[str, str | None]:

@@ -1,23 +1,26 @@
 """Shipments: search, list, and the whole record of a shipment, today or as of a day."""
 
 from bisect import bisect_right
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
-from events.carriers import CARRIERS
-from events.vocabulary import Reason, Status
+from markupsafe import Markup
+
+from projections.lifecycle import Flag
+from statesvc.addons.console.formats import ago, alarm, chip, instant, link, stated_short, tabs
+from statesvc.addons.console.operation_forms import filters_of
 from statesvc.addons.console.screen import (
+    Act,
+    Input,
     MenuGroup,
+    PageBlock,
     PageRequest,
-    PersonalDataRequest,
     Redirect,
     Screen,
-    Shown,
-    Values,
 )
 from statesvc.addons.console.shipment_lines import (
     causes_of,
@@ -27,7 +30,9 @@ from statesvc.addons.console.shipment_lines import (
     timeline_lines,
     town_of,
 )
+from statesvc.addons.console.shipment_record import identity, record_blocks, sent_blocks
 from statesvc.addons.console.shipment_story import (
+    Warned,
     answer_of,
     came_late,
     contradicting,
@@ -35,15 +40,17 @@ from statesvc.addons.console.shipment_story import (
     status_style,
     told_times,
 )
+from statesvc.api.shipment_list_operations import ListParameters
 from statesvc.http.inner_calls import Json
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.paging import LIMIT_MAX
 from statesvc.http.problem import Code, Problem
-from statesvc.shipments.plain_names import REMARKS, carrier_name
+from statesvc.http.views import Column, Line, Table, draw
+from statesvc.shipments.plain_names import carrier_name, spaced
+from statesvc.shipments.printed_times import stated_instant
 
 LIST: Final = "/console/shipments"
 ONE: Final = LIST + "/{carrier_id}/{tracking_number}"
-PERSONAL: Final = ONE + "/personal"
 CALL: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
 _QUICK: Final[Sequence[tuple[str, Mapping[str, str]]]] = (
     ("All", {}),
@@ -54,10 +61,42 @@ _QUICK: Final[Sequence[tuple[str, Mapping[str, str]]]] = (
     ("Out for delivery", {"status": "out_for_delivery"}),
     ("Delivered", {"status": "delivered"}),
 )
-_TABS: Final = frozenset({"told", "record"})
+_ERASED: Final = (
+    "Its personal data was erased. What remains names no person, and its proofs still hold."
+)
+_MASKED: Final = "The signer, the carrier's words and addresses are masked."
 _EVENTS_MAX: Final = 1000
 _RECORD: Final = ("events", "transitions", "conflicts", "notifications", "readings")
-_SILENCES: Final = {"P1D": "a day", "P3D": "three days", "P7D": "a week", "P30D": "a month"}
+_SILENCES: Final = (
+    ("", "any time"),
+    ("P1D", "a day"),
+    ("P3D", "three days"),
+    ("P7D", "a week"),
+    ("P30D", "a month"),
+)
+_CHOSEN: Final = ("carrier_id", "status", "reason")
+
+
+def _marks(shipment: Mapping[str, Any]) -> Markup:
+    chips = [
+        chip(spaced(flag), "bad" if flag == Flag.CONTRADICTED else "warn")
+        for flag in shipment["flags"]
+    ]
+    return Markup(" ").join(
+        [chip(spaced(shipment["status"]), status_style(shipment["status"])), *chips]
+    )
+
+
+_LISTED: Final = (
+    Column("tracking_number", "Number", link=lambda row: row["path"]),
+    Column("discriminator", "Which of them", wide=True),
+    Column(_marks, "Status"),
+    Column(lambda row: spaced(row["reason"] or ""), "Reason"),
+    Column("carrier_id", "Carrier"),
+    Column(lambda row: town_of(row["last_location"]), "Last scan"),
+    Column(lambda row: stated_short(row["last_event_at"]), "Carrier's time"),
+    Column(lambda row: ago(row["recorded_at"]), "Known", wide=True),
+)
 
 
 def path_of(
@@ -70,7 +109,8 @@ def path_of(
     query = {"as_of": as_of} if as_of else {}
     if is_one_of_several or shipment["discriminator"]:
         query["discriminator"] = shipment["discriminator"]
-    path = f"{LIST}/{quote(shipment['carrier_id'], safe='')}/{quote(shipment['tracking_number'], safe='')}"
+    parts = [quote(shipment[name], safe="") for name in ("carrier_id", "tracking_number")]
+    path = f"{LIST}/{'/'.join(parts)}"
     return f"{path}?{urlencode(query)}" if query else path
 
 
@@ -93,26 +133,55 @@ async def show_list(visit: PageRequest) -> Mapping[str, Any] | Redirect:
         too_many, page = problem.detail, {"items": [], "next_cursor": None}
     if sought and len(page["items"]) == 1:
         return Redirect(path_of(page["items"][0]))
+    items = page["items"]
+    if too_many:
+        said = Line(f"“{sought}”: {too_many}.", is_refusal=True)
+    elif sought and not items:
+        said = Line(
+            f"Nothing is known of “{sought}”. Blanks, hyphens and capitals do not matter; a part of"
+            " a number needs 4 characters.",
+            is_refusal=True,
+        )
+    elif sought:
+        said = Line(f"{len(items):,} shipments have this number, part of a number or reference.")
+    elif page["next_cursor"] and not items:
+        said = Line("No shipment on this page: the filter fits few; the next may have more.")
+    else:
+        said = Line("The newest change comes first." if items else "No shipment.")
+    holds = [("Legal holds", "/console/legal-holds", False)] if visit.has(Scope.AUDIT) else []
+    quick = [
+        (name, f"{LIST}?{urlencode(chosen)}" if chosen else LIST, _is_chosen(wanted, chosen))
+        for name, chosen in _QUICK
+    ]
+    rows = [{**one, "path": path_of(one, is_one_of_several=bool(sought))} for one in items]
+    order = [Column("order_id", "Order")] if any(one["order_id"] for one in items) else []
     return {
+        "title": f"Shipments like “{sought}”" if sought else "Shipments",
         "sought": sought,
-        "too_many": too_many,
+        "nav": tabs("Quick filters", [*quick, *holds]),
+        "inputs": []
+        if sought
+        else [*filters_of(ListParameters, *_CHOSEN, values=wanted), *_kept(wanted)],
         "wanted": wanted,
-        "lines": [
-            (shipment, path_of(shipment, is_one_of_several=bool(sought)))
-            for shipment in page["items"]
-        ],
+        "blocks": [said, *draw(Table(*_LISTED, *order), {"items": rows})],
         "next_cursor": page["next_cursor"],
-        "quick": [
-            (name, f"{LIST}?{urlencode(chosen)}" if chosen else LIST, _is_chosen(wanted, chosen))
-            for name, chosen in _QUICK
-        ],
-        "style": status_style,
-        "town": town_of,
-        "reasons": list(Reason),
-        "carriers": sorted(CARRIERS),
-        "statuses": list(Status),
-        "silences": _SILENCES,
     }
+
+
+def _kept(wanted: Mapping[str, str]) -> list[Input]:
+    """Return the inputs that `filters_of` does not make: the silence; what quick filters chose."""
+    silence = Input(
+        name="stalled_for",
+        label="Still under way, no news for",
+        value=wanted["stalled_for"],
+        options=_SILENCES,
+    )
+    quick = [
+        Input(name=name, label=name, value=wanted[name], type="hidden")
+        for name in ("flag", "in_trouble")
+        if wanted[name]
+    ]
+    return [silence, *quick]
 
 
 def _is_chosen(wanted: Mapping[str, str], chosen: Mapping[str, str]) -> bool:
@@ -174,7 +243,7 @@ class AskedShipment:
 
     @classmethod
     def of(cls, visit: PageRequest) -> "AskedShipment":
-        """Parse the page's address.
+        """Parse the page's address, or the form that has its time.
 
         A time without a zone, as forms send it, is UTC. Raises Problem.
         """
@@ -184,10 +253,6 @@ class AskedShipment:
             discriminator=visit.request.query.get("discriminator"),
             as_of=_instant(visit.query("as_of")),
         )
-
-    def at(self, as_of: str) -> "AskedShipment":
-        """Return the shipment as of another time; empty: now. Raises Problem."""
-        return replace(self, as_of=_instant(as_of))
 
     def given(self, *, as_of: bool = True) -> dict[str, Json]:
         number = {**self.number, "discriminator": self.discriminator}
@@ -213,10 +278,8 @@ class AskedShipment:
     def path(self, end: str = "", *, tab: str | None = None) -> str:
         """Return the path of one of its pages."""
         named = {"discriminator": self.discriminator, "as_of": self.as_of, "tab": tab}
-        query = urlencode({name: value for name, value in named.items() if value is not None})
-        path = (
-            f"{LIST}/{quote(self.carrier_id, safe='')}/{quote(self.tracking_number, safe='')}{end}"
-        )
+        query = urlencode(_given(named))
+        path = path_of({**self.number, "discriminator": ""}) + end
         return f"{path}?{query}" if query else path
 
 
@@ -235,14 +298,7 @@ async def show_one(visit: PageRequest) -> Mapping[str, Any] | Redirect:
     return await _record(visit, asked)
 
 
-async def disclose_personal(visit: PageRequest, _values: Values) -> Shown:
-    """Show its page with personal fields; the API records it."""
-    return Shown("shipment.html", await _record(visit, AskedShipment.of(visit), include="personal"))
-
-
-async def _record(
-    visit: PageRequest, asked: AskedShipment, include: str | None = None
-) -> dict[str, Any]:
+async def _record(visit: PageRequest, asked: AskedShipment) -> dict[str, Any]:
     """Return all that the page shows, as far as the scopes of the key go."""
     full = await _history(visit, asked, as_of=False) if asked.as_of else None
     values = {
@@ -250,12 +306,12 @@ async def _record(
         "asked": asked,
         "bare": AskedShipment(asked.carrier_id, asked.tracking_number, None, None).path(),
         "today": replace(asked, as_of=None).path(),
-        "personal": include is not None,
+        "personal": visit.include,
         "shipment": None,
     }
     try:
-        audit = await _audit(visit, asked, include)
-        page = await _whole_history(visit, asked, include)
+        audit = await _audit(visit, asked)
+        page = await _whole_history(visit, asked)
     except Problem as problem:
         if problem.code is not Code.NOT_FOUND:
             raise
@@ -263,7 +319,7 @@ async def _record(
             return {**values, "seals": (seals := seals_of(full)), "seen": _step(seals, asked)}
         # references may be attached to a number of which nothing was said yet
         audit, page = (
-            await _state_alone(visit, asked, include),
+            await _state_alone(visit, asked),
             {"items": [], "observations": [], "next_cursor": None},
         )
     known = {event["event_id"]: event for event in audit["events"]}
@@ -271,53 +327,139 @@ async def _record(
     lines = timeline_lines(
         page["items"], {causes[one["sequence"]]: one["to"] for one in audit["transitions"]}
     )
+    style = status_style(shipment["status"])
+    warned, holds = contradicting(shipment, lines), []
+    if visit.has(Scope.AUDIT):
+        holds = (await visit.call_api("GET /v1/legal-holds", **asked.number))["items"]
+    conflicts = [
+        (conflict, conflict_sentences(conflict, known.get(conflict["event_id"])))
+        for conflict in audit["conflicts"]
+    ]
+    flags = flag_sentences(shipment["flags"])
+    references = None
+    if full is None:
+        references = await _unless(
+            Code.NOT_FOUND, visit.call_api(f"GET {CALL}/references", **asked.number)
+        )
+    tab = visit.query("tab")
+    blocks: list[PageBlock] = []
+    if tab == "told" and visit.has(Scope.AUDIT):
+        blocks = [*sent_blocks(asked.path(), audit["notifications"][::-1])]
+    elif tab == "record":
+        blocks = [
+            identity(shipment, references),
+            *record_blocks(asked.path(), audit, page["observations"], conflicts, causes),
+        ]
+    seals = seals_of(full if full is not None else page["items"])
+    later = {"cursor": page["next_cursor"], "discriminator": asked.discriminator}
+    later["as_of"] = asked.as_of
+    evidence = link(asked.path("/evidence"), "Evidence for a case", "button")
     return {
         **values,
-        "tab": visit.query("tab") if visit.query("tab") in _TABS else "",
         "shipment": shipment,
-        "carrier": carrier_name(asked.carrier_id),
-        "style": status_style(shipment["status"]),
-        "answer": answer_of(shipment, lines),
-        "warned": (warned := contradicting(shipment, lines)),
-        "contradicting": {one.version for one in warned},
-        "flags": flag_sentences(shipment["flags"]),
-        "others": [
-            (other, path_of({**asked.given(), **other}, is_one_of_several=True))
-            for other in shipment["others"]
+        "crumb": (LIST, "Shipments", carrier_name(asked.carrier_id)),
+        "chips": [
+            chip(spaced(shipment["status"]), style),
+            *(chip(name, "bad" if name == Flag.CONTRADICTED else "warn") for name, _ in flags),
+            *([evidence] if visit.has(Scope.AUDIT) else ()),
         ],
-        "same_parcel": [(other, path_of(other)) for other in shipment.get("same_parcel", [])],
+        "acts": [] if asked.as_of else _acts(asked, is_held=bool(holds)),
+        "masked": "" if visit.include or shipment["erased"] else _MASKED,
+        "form_path": asked.path(),
+        "warnings": [*_warnings(asked, shipment, warned, conflicts, holds)],
+        "tabs": _tabs(visit, asked, len(audit["notifications"])),
+        "blocks": blocks,
+        "answer": answer_of(shipment, lines),
+        "contradicting": {one.version for one in warned},
         "lines": lines[::-1],
         "late": came_late(lines),
         "told": notified_changes(audit["notifications"], causes),
         "told_times": sorted(told_times(audit["notifications"])),
         "messages": len({event["message_id"] for event in audit["events"]}),
-        "next_cursor": page["next_cursor"],
-        "conflicts": [
-            (conflict, conflict_sentences(conflict, known.get(conflict["event_id"])))
-            for conflict in audit["conflicts"]
-        ],
-        "transitions": [(one, causes[one["sequence"]]) for one in audit["transitions"]],
-        "notifications": audit["notifications"][::-1],
-        "references": await _unless(
-            Code.NOT_FOUND, visit.call_api(f"GET {CALL}/references", **asked.number)
-        )
-        if full is None
-        else None,
+        "next_events": page["next_cursor"] and f"{values['bare']}?{urlencode(_given(later))}",
+        "references": references,
         "observations": page["observations"],
-        "remarks": REMARKS,
-        "holds": (await visit.call_api("GET /v1/legal-holds", **asked.number))["items"]
-        if visit.has(Scope.AUDIT)
-        else [],
-        "readings": audit["readings"],
-        "has_more": audit["next_cursor"] is not None,
-        "seals": (seals := seals_of(full if full is not None else page["items"])),
+        "seals": seals,
         "seen": _step(seals, asked),
     }
 
 
-async def _whole_history(
-    visit: PageRequest, asked: AskedShipment, include: str | None
-) -> dict[str, Any]:
+def _acts(asked: AskedShipment, *, is_held: bool) -> list[Act]:
+    hold = (
+        ("/release-hold", "Release the legal hold") if is_held else ("/hold", "Place a legal hold")
+    )
+    return [
+        Act(asked.path(end), words, Scope.ADMIN)
+        for end, words in (hold, ("/erase", "Erase personal data"))
+    ]
+
+
+def _tabs(visit: PageRequest, asked: AskedShipment, sent: int) -> Markup:
+    tab, record = visit.query("tab"), asked.path(tab="record")
+    told = (f"What was sent, and the answers: {sent:,}", asked.path(tab="told"), tab == "told")
+    return tabs(
+        "Parts of the record",
+        [
+            ("Timeline", asked.path(), tab not in {"told", "record"}),
+            *([told] if visit.has(Scope.AUDIT) else ()),
+            ("Identity and record", record, tab == "record"),
+        ],
+    )
+
+
+def _warnings(
+    asked: AskedShipment,
+    shipment: Mapping[str, Any],
+    warned: Sequence[Warned],
+    conflicts: Sequence[object],
+    holds: Sequence[Mapping[str, Any]],
+) -> Iterator[Markup]:
+    """Yield what a reader has to know first, each in a box."""
+    for one in warned:
+        shown = link(f"#event-{one.version}", f"Show statement {one.version}", "button quiet")
+        said = Markup("<b>Weigh this before you answer a dispute.</b> {}").format(one.sentence)
+        yield alarm(said, "now", shown)
+    for name, meaning in flag_sentences(shipment["flags"]):
+        if name != Flag.CONTRADICTED or not warned:
+            yield alarm(Markup("<b>{}</b>: {}").format(name, meaning), "human")
+    if conflicts:
+        words = "1 statement has" if len(conflicts) == 1 else f"{len(conflicts):,} statements have"
+        said = Markup(
+            "<b>{} other facts</b> than one known before under the same id; it changed nothing."
+        ).format(words)
+        differences = link(f"{asked.path(tab='record')}#contradictions", "What differs")
+        yield alarm(said, "human", differences)
+    if shipment["others"]:
+        links = [
+            link(
+                path_of({**asked.given(), **other}, is_one_of_several=True),
+                f"{spaced(other['status'])}, {stated_instant(other['last_event_at'])}",
+            )
+            for other in shipment["others"]
+        ]
+        said = Markup("<b>This number was used more than once.</b> The others: {}")
+        yield alarm(said.format(Markup("; ").join(links)), "human")
+    if same := shipment.get("same_parcel"):
+        links = [
+            link(path_of(other), f"{other['carrier_id']} {other['tracking_number']}")
+            + f" {spaced(other['status'])}"
+            for other in same
+        ]
+        said = Markup("<b>The same parcel, as others say it:</b> {}")
+        yield alarm(said.format(Markup("; ").join(links)), "note")
+    for hold in holds:
+        said = Markup("A legal hold stands on its number since {}, by {}: {}")
+        at = instant(hold["placed_at"])
+        yield alarm(said.format(at, hold["placed_by"], hold["why"]), "note")
+    if shipment["erased"]:
+        yield alarm(_ERASED, "human")
+
+
+def _given(parts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parts.items() if value is not None}
+
+
+async def _whole_history(visit: PageRequest, asked: AskedShipment) -> dict[str, Any]:
     """Return the events in timeline order, up to `_EVENTS_MAX`.
 
     The newest are first on the page, and last in the API's answer.
@@ -326,7 +468,11 @@ async def _whole_history(
     cursor = visit.query("cursor") or None
     while True:
         more = await visit.call_api(
-            f"GET {CALL}/history", **asked.given(), limit=LIMIT_MAX, cursor=cursor, include=include
+            f"GET {CALL}/history",
+            **asked.given(),
+            limit=LIMIT_MAX,
+            cursor=cursor,
+            include=visit.include,
         )
         page = {
             **page,
@@ -354,15 +500,15 @@ async def _history(
     return events
 
 
-async def _audit(visit: PageRequest, asked: AskedShipment, include: str | None) -> Json:
+async def _audit(visit: PageRequest, asked: AskedShipment) -> Json:
     """Return the record; without the scope, the state alone."""
     if visit.has(Scope.AUDIT):
-        return await visit.call_api(f"GET {CALL}/audit", **asked.given(), include=include)
-    return await _state_alone(visit, asked, include)
+        return await visit.call_api(f"GET {CALL}/audit", **asked.given(), include=visit.include)
+    return await _state_alone(visit, asked)
 
 
-async def _state_alone(visit: PageRequest, asked: AskedShipment, include: str | None) -> Json:
-    shipment = await visit.call_api(f"GET {CALL}", **asked.given(), include=include)
+async def _state_alone(visit: PageRequest, asked: AskedShipment) -> Json:
+    shipment = await visit.call_api(f"GET {CALL}", **asked.given(), include=visit.include)
     nothing: list[Any] = []
     return {
         "shipment": shipment,
@@ -383,31 +529,17 @@ def _instant(text: str) -> str | None:
     return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).isoformat()
 
 
-def shipment_pages() -> tuple[list[Screen], list[PersonalDataRequest]]:
+def shipment_pages() -> list[Screen]:
+    about: dict[str, Any] = {"scope": Scope.READ, "section": LIST}
+    menu: dict[str, Any] = {"menu": "Shipments", "group": MenuGroup.PARCELS}
     return [
-        Screen(
-            path=LIST,
-            title="Shipments",
-            template="shipments.html",
-            scope=Scope.READ,
-            show=show_list,
-            menu="Shipments",
-            group=MenuGroup.PARCELS,
-        ),
+        Screen(path=LIST, title="Shipments", show=show_list, **menu, **about),
         Screen(
             path=ONE,
             title="Shipment",
             template="shipment.html",
-            scope=Scope.READ,
             show=show_one,
-            section=LIST,
-        ),
-    ], [
-        PersonalDataRequest(
-            path=PERSONAL,
-            title="Shipment",
-            scope=Scope.PII,
-            disclose=disclose_personal,
-            section=LIST,
+            personal=Scope.PII,
+            **about,
         ),
     ]

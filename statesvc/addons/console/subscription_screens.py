@@ -3,16 +3,29 @@
 With a reason also the receiver's answers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
+from urllib.parse import quote
 from uuid import UUID
 
+from markupsafe import Markup
 from psycopg import AsyncConnection
 
+from statesvc.addons.console.formats import (
+    alarm,
+    chip,
+    heading,
+    instant,
+    link,
+    percent,
+    seconds,
+    tabs,
+)
 from statesvc.addons.console.limiter_chart import limiter_charts
-from statesvc.addons.console.screen import PageRequest, PersonalDataRequest, Screen, Shown, Values
+from statesvc.addons.console.screen import Act, Card, Cards, PageBlock, PageRequest, Screen
+from statesvc.addons.console.shipment_screens import LIST as SHIPMENTS
 from statesvc.addons.console.shipment_screens import path_of
 from statesvc.api.subscriptions.subscription_operations import LIST, SCREEN, get_subscription
 from statesvc.api.subscriptions.subscription_operations import ONE as CALL
@@ -21,13 +34,16 @@ from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.delivery.outcome_words import outcome_words
 from statesvc.http.keys.key_store import Scope
-from statesvc.http.views import draw
+from statesvc.http.views import Column, Line, Table, draw
+from statesvc.shipments.plain_names import spaced
 from statesvc.subscriptions.recorded_attempts import RecentTries, read_recent_tries
 
 _ATTEMPTS: Final = 60
 _SQL: Final = queries("statesvc.addons.console", "subscription_screens")
 WAITING_MAX: Final = 10_000
 _LISTED_MAX: Final = 50
+_SHARE_MIN: Final = 0.95
+"""Share of deliveries below which it shows as a fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,18 +101,50 @@ def finding_sentence(one: Mapping[str, Any], health: ReceiverHealth, now: dateti
     """Describe the fault and its automatic remedy; None: no fault."""
     if one["state"] == "disabled":
         why = one["disabled_why"] or "no reason given"
-        return f"It is disabled ({why}). Nothing is sent until it is resumed; what was missed can be sent again from then."
+        return (
+            f"It is disabled ({why}). Nothing is sent until it is resumed; what was missed can be"
+            " sent again from then."
+        )
     if one["state"] == "paused":
-        return f"It is paused. {health.waiting:,} notifications wait, and are sent in order once it is resumed."
+        return (
+            f"It is paused. {health.waiting:,} notifications wait, and are sent in order once it is"
+            " resumed."
+        )
     failing = one["failing"]
     if failing is None:
         return None
     since = duration((now - datetime.fromisoformat(failing["since"])).total_seconds())
     last = outcome_words(failing["last_outcome"], failing["last_status_code"])
     return (
-        f"It has taken nothing for {since}: {failing['failures']:,} tries failed, the last: {last}. "
-        "It is tried again from time to time; once it answers, what waits is sent by itself, in order."
+        f"It has taken nothing for {since}: {failing['failures']:,} tries failed, the last: {last}."
+        " It is tried again from time to time; once it answers, what waits is sent by itself, in"
+        " order."
     )
+
+
+_WAITING: Final = Table(
+    Column("{carrier_id} {tracking_number}", "Shipment", link=lambda row: row["path"]),
+    Column(
+        lambda row: (
+            f"statement {row['sequence']}" if row["sequence"] > 0 else "what did not happen"
+        ),
+        "Because of",
+    ),
+    Column(lambda row: instant(row["created_at"]), "Waits since"),
+    Column("attempts", "Tried"),
+    Column("next_try", "Next try"),
+    title="Waiting notifications",
+    empty="Nothing waits.",
+)
+_TRIED: Final = (
+    Column("started_at", "When"),
+    Column("{carrier_id} {tracking_number}", "Shipment", link=lambda row: row["path"]),
+    Column("what", "What"),
+    Column("webhook_id", "ID", wide=True),
+    Column("number", "Try", wide=True),
+    Column("outcome_chip", "Outcome"),
+    Column("{duration_ms:,} ms", "Took"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,78 +152,188 @@ class SubscriptionScreen:
     pool: Connections
 
     async def show(self, visit: PageRequest) -> Mapping[str, Any]:
-        """Show it without the receiver's answers."""
-        return await self._values(visit, visit.query("cursor"))
-
-    async def show_answers(self, visit: PageRequest, values: Values) -> Shown:
-        return Shown(
-            "subscription.html",
-            await self._values(visit, values.get("cursor", ""), with_answers=True),
-        )
-
-    async def _values(
-        self, visit: PageRequest, cursor: str, *, with_answers: bool = False
-    ) -> Mapping[str, Any]:
-        subscription_id = visit.path("subscription_id")
+        """Show it; the receiver's answers only if the visitor says why."""
+        at = {"subscription_id": visit.path("subscription_id")}
         # the call knows whether the key may see it
-        one = await visit.call_api(f"GET {CALL}", subscription_id=subscription_id)
+        one = await visit.call_api(f"GET {CALL}", **at)
+        cursor, outcome = visit.query("cursor") or None, visit.query("outcome")
         attempts = await visit.call_api(
             f"GET {CALL}/attempts",
-            subscription_id=subscription_id,
-            cursor=cursor or None,
+            **at,
+            cursor=cursor,
             limit=_ATTEMPTS,
-            responses=with_answers,
+            responses=visit.include is not None,
         )
-        tab = visit.query("tab") if visit.query("tab") == "waiting" else ""
+        is_waiting, subscription_id = visit.query("tab") == "waiting", UUID(one["id"])
         async with self.pool.connection() as connection:
-            recent = await read_recent_tries(connection, UUID(one["id"]))
-            health = await read_health(connection, UUID(one["id"]), recent)
-            waiting = await read_waiting(connection, UUID(one["id"])) if tab else ()
-        wanted = visit.query("outcome")
-        shown = [
-            each
-            for each in attempts["items"]
-            if wanted in {"", "delivered" if each["outcome"] == "delivered" else "failed"}
+            recent = await read_recent_tries(connection, subscription_id)
+            health = await read_health(connection, subscription_id, recent)
+            waiting = await read_waiting(connection, subscription_id) if is_waiting else ()
+        path = visit.at(SCREEN.format(subscription_id=one["id"]))
+        blocks: list[PageBlock] = [*_trouble(visit, one, health, recent.now), _cards(one, health)]
+        blocks += limiter_charts(recent, limit=one["limiter"]["limit"])
+        entries = [
+            ("All attempts", path, not is_waiting and not outcome),
+            ("Failed", f"{path}?outcome=failed", outcome == "failed"),
+            ("Delivered", f"{path}?outcome=delivered", outcome == "delivered"),
+            (f"Waiting: {health.waiting:,}", f"{path}?tab=waiting", is_waiting),
         ]
+        blocks.append(tabs("Notifications", entries))
+        if is_waiting:
+            blocks += draw(_WAITING, {"items": [_waiting_row(visit, each) for each in waiting]})
+            if health.waiting > len(waiting):
+                blocks.append(Line(f"{len(waiting)} of {health.waiting:,}."))
+        else:
+            tries = [
+                _try_row(visit, path, each)
+                for each in attempts["items"]
+                if outcome in {"", "delivered" if each["outcome"] == "delivered" else "failed"}
+            ]
+            blocks += draw(_tried(visit), {"items": tries})
+        if visit.include:
+            blocks.append(Line("This reading is an entry of the log."))
         return {
             "title": one.get("name") or one["url"],
-            "health": health,
-            "waiting_max": WAITING_MAX,
-            "trouble": finding_sentence(one, health, recent.now),
-            "tab": tab,
-            "waiting": [(each, path_of(each)) for each in waiting],
-            "outcome": wanted,
-            "shipment_path": path_of,
-            "one": one,
-            "facts": draw(get_subscription.view, one),
-            "path": visit.at(SCREEN.format(subscription_id=one["id"])),
-            "attempts": shown,
-            "next_cursor": attempts["next_cursor"],
-            "cursor": cursor,
-            "limiter": limiter_charts(recent, limit=one["limiter"]["limit"]),
-            "with_answers": with_answers,
+            "crumb": (LIST, "Subscriptions", one["url"]),
+            "chips": [_state(one)],
+            "acts": _acts(visit, one),
+            "blocks": [*blocks, heading("What it gets"), *draw(get_subscription.view, one)],
+            "wanted": {"cursor": cursor or "", "outcome": outcome},
+            "next_cursor": None if is_waiting else attempts["next_cursor"],
+            "masked": "" if visit.include else "Answers may repeat personal data.",
         }
 
 
-def subscription_pages(pool: Connections) -> tuple[list[Screen], list[PersonalDataRequest]]:
-    screen = SubscriptionScreen(pool)
-    about: dict[str, Any] = {"title": "Subscription", "section": LIST}
-    return (
+def _tried(visit: PageRequest) -> Table:
+    may_send = visit.session.ends_at is None and visit.may_change(Scope.SUBSCRIPTIONS)
+    again = Column("again", "Action", link=lambda row: f"{row['again_path']}")
+    answer = Column("answer", "Answer")
+    columns = [*_TRIED, *([again] if may_send else ()), *([answer] if visit.include else ())]
+    return Table(*columns, title="Attempts", empty="Nothing was sent yet.")
+
+
+def _shipment_path(visit: PageRequest, row: Mapping[str, Any]) -> str:
+    shown = visit.is_shown(SHIPMENTS) and row["tracking_number"]
+    return path_of({"discriminator": "", **row}) if shown else ""
+
+
+def _waiting_row(visit: PageRequest, row: Mapping[str, Any]) -> dict[str, Any]:
+    is_due = row["available_at"] <= datetime.now(UTC)
+    later = "due: waits for its turn" if is_due else instant(row["available_at"])
+    next_try = "under way" if row["is_under_way"] else later
+    return {**row, "next_try": next_try, "path": _shipment_path(visit, row)}
+
+
+def _try_row(visit: PageRequest, path: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    what = spaced(row["type"].replace("shipment.", ""))
+    style = "good" if row["outcome"] == "delivered" else "bad"
+    return {
+        **row,
+        "path": _shipment_path(visit, row),
+        "what": Markup("{} {}").format(what, chip("test")) if row["test"] else what,
+        "outcome_chip": chip(outcome_words(row["outcome"], row["status_code"]), style),
+        "again": None if row["test"] else "send again",
+        "again_path": f"{path}/notifications/{row['webhook_id']}/resend",
+        "answer": _answer(row) if visit.include else None,
+    }
+
+
+def _answer(row: Mapping[str, Any]) -> Markup | str:
+    if row["response"] is None:
+        return "none stored"
+    headers = [f"{name}: {value}" for name, value in row["response_headers"] or []]
+    text = "\n".join([*headers, "", row["response"]])
+    return Markup(
+        '<details><summary>show</summary><pre tabindex="0" aria-label="Answer">{}</pre></details>'
+    ).format(text)
+
+
+def _state(one: Mapping[str, Any]) -> Markup:
+    if one["state"] == "disabled":
+        return chip("disabled", "bad")
+    if one["failing"]:
+        return chip(f"{one['state']}, failing", "bad")
+    return chip(one["state"], "warn" if one["state"] == "paused" else "good")
+
+
+def _acts(visit: PageRequest, one: Mapping[str, Any]) -> list[Act]:
+    pause = ("pause", "Pause") if one["state"] == "active" else ("resume", "Resume")
+    ends = [("test", "Send a test"), ("replay", "Send a range again"), pause]
+    ends += [("rotate-secret", "New secret")]
+    ends += [("change", "Change"), ("delete", "Delete")] if visit.session.ends_at is None else []
+    path = SCREEN.format(subscription_id=one["id"])
+    acts = [
+        Act(f"{path}/{end}", words, Scope.SUBSCRIPTIONS, is_main=end in {"test", "resume"})
+        for end, words in ends
+    ]
+    if visit.session.ends_at is None:
+        owner = f"/console/portal-link?owner={quote(one['owner'], safe='')}"
+        acts.append(Act(owner, "Link to its portal", Scope.SUBSCRIPTIONS))
+    return acts
+
+
+def _trouble(
+    visit: PageRequest, one: Mapping[str, Any], health: ReceiverHealth, now: datetime
+) -> Iterator[Markup]:
+    """Yield what is wrong with it, in a box that leads to the runbook."""
+    said = finding_sentence(one, health, now)
+    if said is None:
+        return
+    if one["missed_since"]:
+        said = Markup("{} <b>Missed since {}</b>: resume, then send it again from there.").format(
+            said, instant(one["missed_since"])
+        )
+    page = "/console/runbook/SubscriberFailing"
+    leads = visit.is_shown("/console/runbook")
+    actions = [link(page, "Runbook: SubscriberFailing", "button quiet")] if leads else []
+    yield alarm(said, "human" if one["state"] == "paused" else "now", *actions)
+
+
+def _cards(one: Mapping[str, Any], health: ReceiverHealth) -> Cards:
+    limiter, share, is_sampled = one["limiter"], health.success_share, health.p50 is not None
+    waits = [f"oldest {seconds(health.oldest_seconds)}"] if health.waiting else ["nothing waits"]
+    waits += [f"{health.again:,} were tried before"] if health.again else []
+    waits += ["merges when too much waits"] if one["coalesce"] and health.waiting else []
+    pace = [f"{limiter['in_flight']:,} under way, breaker {spaced(limiter['breaker'])}"]
+    next_at = limiter["next_allowed_at"] or health.next_at
+    pace += [Markup("next try {}").format(instant(next_at))] if next_at and health.waiting else []
+    is_open = limiter["notifiers"] and limiter["breaker"] != "closed"
+    return Cards(
         [
-            Screen(
-                path=SCREEN,
-                template="subscription.html",
-                show=screen.show,
-                scope=Scope.SUBSCRIPTIONS,
-                **about,
-            )
-        ],
-        [
-            PersonalDataRequest(
-                path=SCREEN + "/answers", disclose=screen.show_answers, scope=Scope.PII, **about
-            )
-        ],
+            Card(
+                "Waiting",
+                f"{health.waiting:,}" + "+" * (health.waiting == WAITING_MAX),
+                note=" · ".join(waits),
+            ),
+            Card(
+                "Delivered, last hour",
+                percent(share) or "—",
+                style="" if share is None or share >= _SHARE_MIN else "bad",
+                note=f"{health.delivered:,} of {health.tries:,} tries",
+            ),
+            Card(
+                "Answer time, p50 / p95",
+                f"{health.p50:,} / {health.p95:,}" if is_sampled else "—",
+                "ms" if is_sampled else "",
+                note="of what it took within an hour" if is_sampled else "no answer yet",
+            ),
+            Card(
+                "Pace",
+                f"{limiter['limit']:,}" if limiter["notifiers"] else "—",
+                "at a time",
+                note=Markup(" · ").join(pace)
+                if limiter["notifiers"]
+                else "nothing was sent lately",
+                note_style="bad" if is_open else "soft",
+            ),
+        ]
     )
+
+
+def subscription_pages(pool: Connections) -> list[Screen]:
+    about: dict[str, Any] = {"scope": Scope.SUBSCRIPTIONS, "personal": Scope.PII, "section": LIST}
+    show = SubscriptionScreen(pool).show
+    return [Screen(path=SCREEN, title="Subscription", show=show, **about)]
 
 
 def _quantile(ordered: Sequence[int], share: float) -> int | None:

@@ -31,6 +31,7 @@ from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Day, Name
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Asked
 from statesvc.http.operation import RawAnswer, operation
 from statesvc.http.paging import LIMIT_DEFAULT, LIMIT_MAX, Page, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
@@ -46,11 +47,16 @@ class PromiseParameters(ClosedModel):
 
     since: Annotated[
         Day | None,
+        Asked(label="Promised from"),
         Field(
             description="Promised for this day or later; left out: the last 90 days and those to come."
         ),
     ] = None
-    until: Annotated[Day | None, Field(description="Promised for a day before this one.")] = None
+    until: Annotated[
+        Day | None,
+        Asked(label="Promised before"),
+        Field(description="Promised for a day before this one."),
+    ] = None
     carrier_id: Annotated[Name | None, Field(description="Of this carrier only.")] = None
     service: Annotated[
         Name | None,

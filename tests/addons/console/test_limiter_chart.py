@@ -57,12 +57,11 @@ def test_no_minute_has_more_under_way_than_touch_it_nor_fewer_than_a_look_at_any
 
 
 def test_the_charts_say_in_words_what_they_show() -> None:
-    charts = limiter_charts(
+    requests, in_flight = limiter_charts(
         RecentTries(now=NOW, tries=[begun(10), begun(10.01)], is_capped=False), limit=8
     )
-    assert charts is not None
-    assert "minute by minute: 2</title>" in charts.requests
-    assert "2 at most; 8 are allowed now</title>" in charts.in_flight
-    assert 'class="mark"' in charts.in_flight
-    assert charts.since is None
-    assert limiter_charts(RecentTries(now=NOW, tries=[], is_capped=False), limit=8) is None
+    assert "minute by minute: 2</title>" in requests.picture
+    assert "2 at most; 8 are allowed now</title>" in in_flight.picture
+    assert 'class="mark"' in in_flight.picture
+    assert "only what began since" not in requests.note
+    assert limiter_charts(RecentTries(now=NOW, tries=[], is_capped=False), limit=8) == []

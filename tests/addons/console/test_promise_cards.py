@@ -1,6 +1,7 @@
 from datetime import UTC, datetime, timedelta
 
-from statesvc.addons.console.promise_cards import PromiseCard, promise_cards
+from statesvc.addons.console.promise_cards import promise_cards
+from statesvc.addons.console.screen import Card
 from statesvc.telemetry.objective_minutes import ObjectiveMinute
 from statesvc.telemetry.objectives import (
     ACK_AVAILABILITY,
@@ -18,7 +19,7 @@ def cards(
     shares: dict[str, MinuteCount] | None = None,
     *,
     oldest: float = 0.0,
-) -> dict[str, PromiseCard]:
+) -> dict[str, Card]:
     made = promise_cards(
         minutes, shares or {}, now=NOW, oldest_ready_seconds=oldest, oldest_unsealed_seconds=0.0
     )
@@ -35,7 +36,7 @@ def minute(objective: Objective, ago: int, *, kept: int = 0, missed: int = 0) ->
 
 def test_without_any_count_each_says_so_and_none_is_missed() -> None:
     for card in cards([]).values():
-        assert (card.value, card.left, card.style) == ("—", "nothing counted yet", "")
+        assert (card.value, card.note, card.style) == ("—", "nothing counted yet", "")
 
 
 def test_the_last_minutes_stand_large_and_the_hour_is_a_line() -> None:
@@ -43,7 +44,7 @@ def test_the_last_minutes_stand_large_and_the_hour_is_a_line() -> None:
         [minute(ACK_AVAILABILITY, 50, kept=0, missed=100), minute(ACK_AVAILABILITY, 1, kept=100)]
     )["Acknowledged"]
     assert (shown.value, shown.unit) == ("100", "%")
-    assert "polyline" in shown.chart
+    assert "polyline" in shown.picture
 
 
 def test_a_share_below_its_promise_is_bad_and_burns_the_budget() -> None:
@@ -51,7 +52,7 @@ def test_a_share_below_its_promise_is_bad_and_burns_the_budget() -> None:
     shares = {ACK_AVAILABILITY.name: MinuteCount(kept=99_980, missed=20)}
     shown = cards(minutes, shares)["Acknowledged"]
     assert (shown.value, shown.style) == ("98", "bad")
-    assert shown.left == "60 % left · burns 40×, gone in 1 h 4 min"
+    assert shown.note == "60 % left · burns 40×, gone in 1 h 4 min"
 
 
 def test_a_time_is_the_ninety_ninth_percentile() -> None:

@@ -42,7 +42,7 @@ async def _say(tab: Tab, number: str, service: str | None, *, days: int | None) 
 async def test_rules_of_a_service_are_previewed_and_stated_with_a_why(tab: Tab) -> None:
     await tab.log_in("ops", may_change="on")
     assert "our defaults" in await tab.text(RULES)
-    chosen = await tab.get(f"{RULES}/choose?carrier_id=ups&service=UPS+Ground/Home")
+    chosen = await tab.get(f"{RULES}?carrier_id=ups&service=UPS+Ground/Home")
     assert (chosen.status, chosen.headers["Location"]) == (
         303,
         f"{RULES}/ups/services/UPS%20Ground%2FHome/change",
@@ -162,7 +162,7 @@ async def test_both_are_used_in_a_browser_and_on_a_phone(tab: Tab) -> None:
         await page.get_by_text("Menu · Expectations").click()
         await page.get_by_role("link", name="Delivery promises", exact=True).click()
         await page.get_by_label("Promised from").fill(date(2026, 1, 1).isoformat())
-        await page.get_by_role("button", name="Show").click()
+        await page.get_by_role("button", name="Filter").click()
         await expect(page.get_by_role("region", name="Late parcels")).to_contain_text("1Z3")
         assert await browser.faults(page) == []
         assert await browser.sideways(page) == 0
@@ -170,5 +170,5 @@ async def test_both_are_used_in_a_browser_and_on_a_phone(tab: Tab) -> None:
         await page.set_viewport_size(browser.DESKTOP)
         await browser.photograph(page, "promises")
         async with page.expect_download() as download:
-            await page.get_by_role("button", name="Download").click()
+            await page.get_by_role("link", name="csv").first.click()
         assert (await download.value).suggested_filename == "promises-groups.csv"

@@ -151,12 +151,10 @@ async def test_attempts_are_drawn_and_listed_and_answers_are_for_who_says_why(
     )
     before = await _actions(tab.api)
     token = await tab.form_token(path)
-    unsaid = await tab.post(f"{path}/answers", form_token=token, why="")
+    unsaid = await tab.post(path, form_token=token, why="")
     assert unsaid.status == 422
     assert await _actions(tab.api) == before
-    shown = words(
-        await (await tab.post(f"{path}/answers", form_token=token, why="ticket 3")).text()
-    )
+    shown = words(await (await tab.post(path, form_token=token, why="ticket 3")).text())
     assert "This reading is an entry of the log." in shown
     assert (await _actions(tab.api))[-1] == ("read_personal", "ticket 3")
 

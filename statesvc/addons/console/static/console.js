@@ -26,11 +26,19 @@ function findWithSlash(event) {
   field.select();
 }
 
+// The slider says which time a step stands for, and shows it when it is released; without this script, its button does.
+function showSteps(slider) {
+  const times = slider.dataset.times.split(" "), shown = slider.form.querySelector("output");
+  slider.addEventListener("input", () => { shown.textContent = new Date(times[slider.value - 1]).toISOString().slice(0, 19).replace("T", " ") + " UTC"; });
+  slider.addEventListener("change", () => slider.form.requestSubmit());
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   showLocalTimes();
   document.addEventListener("htmx:afterSettle", showLocalTimes);
   document.addEventListener("keydown", findWithSlash);
-  const button = document.getElementById("pause");
+  const slider = document.getElementById("seen"), button = document.getElementById("pause");
+  if (slider) showSteps(slider);
   if (!button) return;
   button.hidden = false;
   showPause(button);
