@@ -22,22 +22,18 @@ LEGEND: Final = (("first", "new"), ("second", "repeated"), ("third", "refused"))
 PUSHED: Final = "Webhooks of the last day, hour by hour: new, repeated, refused"
 _COUNT_MAX: Final = 100_000
 _CARRIER: Final = Column("carrier_id", "Carrier", link="/console/carriers/{carrier_id}")
-_COLUMNS: Final = (
-    _CARRIER,
-    Column("chart", "Last day"),
-    "pushed",
+_DAY: Final = (_CARRIER, Column("chart", "Last day"), "pushed")
+_NOW: Final = (Column("silent", "Silent for"), "waiting", Column("needs", "To do"))
+_EMPTY: Final = "No carrier has pushed anything within a day."
+BOARD: Final = Table(
+    *_DAY,
     Column("repeated", wide=True),
     "refused",
-    Column("silent", "Silent for"),
-    "waiting",
-    Column("needs", "To do"),
+    *_NOW,
+    Column("rollout", wide=True),
+    empty=_EMPTY,
 )
-BOARD: Final = Table(
-    *_COLUMNS, Column("rollout", wide=True), empty="No carrier pushed within a day."
-)
-OVERVIEW: Final = Table(
-    *_COLUMNS, title="Carriers", empty="No carrier has pushed anything within a day."
-)
+OVERVIEW: Final = Table(*_DAY, *_NOW, title="Carriers", empty=_EMPTY)
 
 
 @dataclass(slots=True, kw_only=True)
