@@ -24,6 +24,7 @@ class NotificationType(StrEnum):
     OPERATOR_CARRIER_SILENT = "operator.carrier_silent"
     OPERATOR_UNKNOWN_CODES = "operator.unknown_codes"
     OPERATOR_SEALER_STOPPED = "operator.sealer_stopped"
+    OPERATOR_SPOOL_IN_USE = "operator.spool_in_use"
     OPERATOR_ROLLOUT_TURNED_BACK = "operator.rollout_turned_back"
 
 

@@ -182,6 +182,7 @@ INCIDENT_PAGES: Final[Mapping[str, str]] = {
     NotificationType.OPERATOR_CARRIER_SILENT: "CarrierSilent",
     NotificationType.OPERATOR_UNKNOWN_CODES: "UnknownCodes",
     NotificationType.OPERATOR_SEALER_STOPPED: "SealerStopped",
+    NotificationType.OPERATOR_SPOOL_IN_USE: "SpoolWaits",
     NotificationType.OPERATOR_ROLLOUT_TURNED_BACK: "FormatChanged",
 }
 """Pages of the runbook."""
@@ -305,8 +306,14 @@ EVENT_TYPES: Final = (
     _of_operator(
         NotificationType.OPERATOR_SEALER_STOPPED,
         "The log has not been sealed for a minute",
-        "Over when it keeps up again. A sealer that refuses the log stops this notification too.",
+        "Over when nothing waits for longer than 15 s. A sealer that refuses the log stops this notification too.",
         "log",
+    ),
+    _of_operator(
+        NotificationType.OPERATOR_SPOOL_IN_USE,
+        "A spool has held acknowledged messages for a minute",
+        "Over when it is empty. While the database is away nothing is sent.",
+        "spool ingress-1",
     ),
     _of_operator(
         NotificationType.OPERATOR_ROLLOUT_TURNED_BACK,

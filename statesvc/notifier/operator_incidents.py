@@ -31,6 +31,7 @@ TYPES: Final = [kind.value for kind in NotificationType if is_of_operator(kind)]
 _SEQUENCES: Final = {"open": -2, "recovered": -1}
 """The end waits for the notification of the beginning."""
 _VERBS: Final = {"open": "incident.open", "recovered": "incident.recover"}
+_BOUNDS: Final = {"unsealed_seconds": UNSEALED_SECONDS_MAX, "spooled_seconds": 60.0}
 _SQL = queries("statesvc.notifier", "operator_incidents")
 
 Connection = AsyncConnection[Any]
@@ -91,9 +92,7 @@ async def notify_operators(connection: Connection, *, writer: str) -> int:
         asking = await _rows(connection, "asking", {"types": TYPES})
         present = {
             (kind, target): (since, text)
-            for kind, target, since, text in await _rows(
-                connection, "present", {"unsealed_seconds": UNSEALED_SECONDS_MAX}
-            )
+            for kind, target, since, text in await _rows(connection, "present", _BOUNDS)
         }
         known = {row[:2]: row[2:] for row in await _rows(connection, "open")}
         live = {subscription_id for subscription_id, _ in asking}

@@ -9,7 +9,8 @@ WHERE s.types && %(types)s::text[] AND s.deleted_at IS NULL AND s.disabled_at IS
 
 -- name: present
 -- Return the present incidents: type, target, since when, and a sentence. A carrier stays silent until it pushes again, although
--- the rule compares with the day before.
+-- the rule compares with the day before. The log counts as stopped until it is well below the bound that it crossed, and a spool as in use
+-- until it is empty, so that neither flutters.
 SELECT 'operator.subscription_failing', 'subscription ' || f.subscription_id, f.since,
     format('all %%s attempts failed, the last: %%s', f.failures, concat_ws(', status ', f.last_outcome, f.last_status_code))
 FROM statesvc.subscription_failing f JOIN statesvc.subscription s ON s.subscription_id = f.subscription_id
@@ -29,7 +30,12 @@ SELECT 'operator.unknown_codes', 'carrier ' || d.carrier_id, min(d.created_at), 
 FROM statesvc.dead_letter d WHERE d.kind = 'code' AND d.resolved_at IS NULL GROUP BY d.carrier_id
 UNION ALL
 SELECT 'operator.sealer_stopped', 'log', min(u.recorded_from), 'entries wait to be sealed: feed, stream and proofs stop there'
-FROM statesvc.unsealed u HAVING min(u.recorded_from) < statesvc.clock() - make_interval(secs => %(unsealed_seconds)s)
+FROM statesvc.unsealed u HAVING min(u.recorded_from) < statesvc.clock() - make_interval(secs => %(unsealed_seconds)s::float8
+    / CASE WHEN EXISTS (SELECT FROM statesvc.operator_incident i WHERE i.type = 'operator.sealer_stopped') THEN 4 ELSE 1 END)
+UNION ALL
+SELECT 'operator.spool_in_use', 'spool ' || p.name, p.oldest_at, format('it holds %%s acknowledged messages', p.messages)
+FROM statesvc.spool p WHERE p.messages > 0 AND (p.oldest_at < statesvc.clock() - make_interval(secs => %(spooled_seconds)s)
+    OR EXISTS (SELECT FROM statesvc.operator_incident i WHERE (i.type, i.target) = ('operator.spool_in_use', 'spool ' || p.name)))
 UNION ALL
 SELECT 'operator.rollout_turned_back', n.target, min(n.created_at), 'the candidate failed too often, or read too much differently'
 FROM statesvc.notice n WHERE n.kind = 'rollout.turned_back' AND n.seen_at IS NULL GROUP BY n.target;

@@ -40,6 +40,9 @@ BEGIN = (
     INSERT INTO statesvc.unsealed (batch_id, recorded_from)
     VALUES (-1, statesvc.clock() - interval '2 minutes')""",
     """
+    INSERT INTO statesvc.spool (name, messages, oldest_at, seen_at, held_seconds)
+    SELECT 'files', 3, c - interval '2 minutes', c, 60 FROM statesvc.clock() c""",
+    """
     INSERT INTO statesvc.notice (kind, target, created_at, details)
     VALUES ('rollout.turned_back', 'carrier gls', statesvc.clock(), '{}')""",
 )
@@ -49,6 +52,7 @@ HEAL = (
     PUSHED % 0,
     "UPDATE statesvc.dead_letter SET resolved_at = statesvc.clock(), resolution = 'discarded'",
     "DELETE FROM statesvc.unsealed",
+    "UPDATE statesvc.spool SET messages = 0, oldest_at = NULL",
     "UPDATE statesvc.notice SET seen_at = statesvc.clock()",
 )
 
@@ -174,3 +178,28 @@ async def test_the_end_goes_to_those_that_got_the_beginning(world: Any) -> None:
     assert await world.rows("SELECT DISTINCT subscription_id FROM statesvc.notification") == [
         (first,)
     ]
+
+
+async def test_what_is_about_its_bound_begins_and_ends_once(world: Any) -> None:
+    types = ["operator.sealer_stopped", "operator.spool_in_use"]
+    await world.subscribe(types=types)
+    made = []
+    for seconds, messages in ((59, 2), (61, 2), (59, 1), (61, 2), (16, 1), (14, 0), (59, 1)):
+        await run(
+            world,
+            (
+                "DELETE FROM statesvc.unsealed",
+                "DELETE FROM statesvc.spool",
+                f"""
+                INSERT INTO statesvc.unsealed (batch_id, recorded_from)
+                VALUES (-1, statesvc.clock() - interval '{seconds} seconds')""",
+                f"""
+                INSERT INTO statesvc.spool (name, messages, oldest_at, seen_at, held_seconds)
+                SELECT 'files', {messages}, c - interval '{seconds} seconds', c, 60
+                FROM statesvc.clock() c""",
+            ),
+        )
+        made.append(await notify(world))
+        await run(world, ("DELETE FROM statesvc.unsealed",))
+    assert made == [0, 2, 0, 0, 0, 2, 0]
+    assert set((await states(world)).values()) == {1}
