@@ -13,7 +13,7 @@ from statesvc.cli.carrier_authentication import accepted, binds_body, open_point
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import connect
 from statesvc.database.embedded import locate
-from statesvc.database.embedded_error import NoDataError
+from statesvc.database.postgres_programs import NoDataError
 from statesvc.ingress.scheme_words import described
 from statesvc.queue.carrier_quota import CarrierQuota, list_quotas
 from statesvc.settings.service_settings import Settings, load_settings

@@ -11,9 +11,8 @@ from pydantic import ValidationError
 
 from events.crypto.sealing import UnknownMasterKeyError
 from statesvc.cli.command_error import CommandError
-from statesvc.database.connection_cause import ConnectionCause, connection_cause
-from statesvc.database.embedded_error import NoDataError, UnusableFolderError
-from statesvc.database.sql_errors import Failure, failure
+from statesvc.database.postgres_programs import NoDataError, UnusableFolderError
+from statesvc.database.sql_errors import ConnectionCause, Failure, connection_cause, failure
 from statesvc.settings.carrier_settings import SettingError
 from statesvc.settings.renamed_variables import AmbiguousVariableError
 from statesvc.settings.service_settings import SECTIONS

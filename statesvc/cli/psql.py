@@ -14,9 +14,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.session import running_database
 from statesvc.database.dsns import Dsns
-from statesvc.database.embedded_error import EmbeddedServerError
 from statesvc.database.password_command import password_command
-from statesvc.database.postgres_programs import MAJOR, programs
+from statesvc.database.postgres_programs import MAJOR, EmbeddedServerError, programs
 from statesvc.settings.service_settings import DatabaseSettings, load_settings
 
 

@@ -15,15 +15,15 @@ import psycopg
 from psycopg import AsyncConnection
 
 from statesvc.cli.command_error import CommandError
-from statesvc.database.connection_cause import ConnectionCause, connection_cause
 from statesvc.database.dsns import Dsns, database_name
 from statesvc.database.embedded import EmbeddedServer, locate
-from statesvc.database.embedded_error import DataInUseError, NoDataError
 from statesvc.database.migration_files import compare, read_migrations
 from statesvc.database.migrator import migrate, read_ledger
 from statesvc.database.open_connection import PATIENT, open_connection
+from statesvc.database.postgres_programs import DataInUseError, NoDataError
 from statesvc.database.service_connection import names_several_hosts
 from statesvc.database.session_settings import SessionLimits
+from statesvc.database.sql_errors import ConnectionCause, connection_cause
 from statesvc.database.wakeups.wakeup import LOG, notify
 from statesvc.roles.master_key import ensure_master_key
 from statesvc.settings.service_settings import Settings

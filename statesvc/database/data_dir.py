@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from statesvc.database.embedded_error import (
+from statesvc.database.postgres_programs import (
     DataInUseError,
     EmbeddedServerError,
     UnusableFolderError,

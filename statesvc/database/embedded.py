@@ -31,8 +31,15 @@ from statesvc.database.data_dir import (
 )
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded_config import FILE_NAME, configuration
-from statesvc.database.embedded_error import DataInUseError, EmbeddedServerError, NoDataError
-from statesvc.database.postgres_programs import MAJOR, VARIABLE, major_in, programs
+from statesvc.database.postgres_programs import (
+    MAJOR,
+    VARIABLE,
+    DataInUseError,
+    EmbeddedServerError,
+    NoDataError,
+    major_in,
+    programs,
+)
 from statesvc.database.postmaster import (
     PID_FILE,
     Listening,

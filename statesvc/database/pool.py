@@ -17,7 +17,6 @@ import structlog
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
-from statesvc.database.connection_cause import ConnectionCause, connection_cause
 from statesvc.database.pooled import PooledConnection, PooledCursor
 from statesvc.database.retrying_connection import RetryingConnection
 from statesvc.database.service_connection import ServiceConnection, parameters
@@ -26,7 +25,7 @@ from statesvc.database.session_settings import (
     prepare_pooled_session,
     prepare_session,
 )
-from statesvc.database.sql_errors import login_fault
+from statesvc.database.sql_errors import ConnectionCause, connection_cause, login_fault
 
 RECONNECT_SECONDS: Final = 0.5
 """Longest pause between two tries to connect while somebody waits for a connection."""

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from statesvc.database.embedded_error import EmbeddedServerError
+from statesvc.database.postgres_programs import EmbeddedServerError
 
 PID_FILE: Final = "postmaster.pid"
 _READY: Final = "ready"

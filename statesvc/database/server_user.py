@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from statesvc.database.embedded_error import EmbeddedServerError
+from statesvc.database.postgres_programs import EmbeddedServerError
 
 _PREFERRED: Final = "postgres"
 _CREATED: Final = "statesvc"

@@ -21,9 +21,13 @@ from psycopg import AsyncConnection
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
 
-from statesvc.database.connection_cause import ConnectionCause, connection_cause
 from statesvc.database.password_command import password_command
-from statesvc.database.sql_errors import ServerSilentError, is_of_server
+from statesvc.database.sql_errors import (
+    ConnectionCause,
+    ServerSilentError,
+    connection_cause,
+    is_of_server,
+)
 
 KEEPALIVE: Final[Mapping[str, Any]] = MappingProxyType(
     {

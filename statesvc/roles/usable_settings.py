@@ -7,10 +7,9 @@ from typing import Final
 
 from statesvc.database.data_dir import require_usable_folder
 from statesvc.database.dsns import Dsns
-from statesvc.database.embedded_error import EmbeddedServerError
 from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.kms.kms import KmsError
-from statesvc.database.postgres_programs import major_in
+from statesvc.database.postgres_programs import EmbeddedServerError, major_in
 from statesvc.log.checkpoint_store import CheckpointStore, CheckpointStoreError, checkpoint_store_at
 from statesvc.log.timestamp import NoTimestampsError, StampError, Trust, require_library
 from statesvc.roles.carrier_names import require_known_carriers

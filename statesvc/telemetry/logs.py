@@ -18,8 +18,7 @@ import structlog
 from opentelemetry import trace
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from statesvc.database.connection_cause import connection_cause
-from statesvc.database.sql_errors import advice
+from statesvc.database.sql_errors import advice, connection_cause
 from statesvc.settings.service_settings import TelemetrySettings
 from statesvc.telemetry import redaction
 from statesvc.telemetry.colour import shows_colour

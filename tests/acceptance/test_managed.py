@@ -17,8 +17,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from statesvc.database.embedded import EmbeddedServer
-from statesvc.database.embedded_error import EmbeddedServerError
-from statesvc.database.postgres_programs import programs
+from statesvc.database.postgres_programs import EmbeddedServerError, programs
 from tests.acceptance.all_roles import ROLES, all_roles, same, well_again
 from tests.acceptance.forced_settings import LIMITS, PARSING
 from tests.acceptance.processes import RoleProcess, Service, until_false

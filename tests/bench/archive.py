@@ -9,7 +9,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection, sql
 
 from events.crypto.keyring import Keyring
-from statesvc.addons.archive.day_ledger import BODY_LEDGER, archives
+from statesvc.addons.archive.day import BODY_LEDGER, archives
 from statesvc.addons.archive.day_pass import BodyArchiving, archive_days
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.ingress.group_commit import put

@@ -10,7 +10,7 @@ import pytest
 from statesvc.addons.brokers.table import BROKERS
 from statesvc.addons.evidence import pdf
 from statesvc.database import postgres_programs
-from statesvc.database.embedded_error import EmbeddedServerError
+from statesvc.database.postgres_programs import EmbeddedServerError
 from statesvc.log import timestamp
 from statesvc.log.timestamp import StampError
 from statesvc.roles.usable_settings import stamp_trust

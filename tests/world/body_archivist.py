@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring, body_context, body_key_wrap
 from events.crypto.sealing import unsalted
 from statesvc.addons.archive.archive_identity import MARKER
-from statesvc.addons.archive.day_ledger import BODY_LEDGER, DayRecord, archives
+from statesvc.addons.archive.day import BODY_LEDGER, DayRecord, archives
 from statesvc.addons.archive.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.bodies.find_bodies import BodyLocation, body_locations, find_bodies
 from tests.world.database import Database

@@ -9,7 +9,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from statesvc.addons.archive.archive_identity import read_archive_failures, read_refusal
-from statesvc.addons.archive.day_ledger import DayRecord, archives, due_days
+from statesvc.addons.archive.day import DayRecord, archives, due_days
 from statesvc.addons.archive.file_names import index_of
 from statesvc.addons.archive.month import due_months
 from statesvc.background.duration import duration

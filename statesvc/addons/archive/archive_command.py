@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 
 from statesvc.addons.archive.archive_identity import ArchiveRefusedError, NotLostError, give_up
 from statesvc.addons.archive.archive_pass import ArchivePassResult
-from statesvc.addons.archive.day_ledger import BODY_LEDGER, DayRecord, archives, note_checked
+from statesvc.addons.archive.day import BODY_LEDGER, DayRecord, archives, note_checked
 from statesvc.addons.archive.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.addons.archive.file_queries import file_faults
 from statesvc.addons.archive.month import LOG_LEDGER

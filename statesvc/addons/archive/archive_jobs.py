@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from events.crypto.keyring import Keyring
-from statesvc.addons.archive.day_ledger import BODY_LEDGER
+from statesvc.addons.archive.day import BODY_LEDGER
 from statesvc.addons.archive.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.addons.archive.month import due_months, is_packing_due
 from statesvc.background.periodic import Periodic

@@ -29,17 +29,14 @@ from statesvc.addons.archive.archive_pass import (
 )
 from statesvc.addons.archive.day import (
     BODY_FILES,
+    BODY_LEDGER,
+    ArchivedDay,
     BodyBatch,
     DayBatchLimits,
     Pause,
     any_hold,
-    day_batches,
-    write_day,
-)
-from statesvc.addons.archive.day_ledger import (
-    BODY_LEDGER,
-    ArchivedDay,
     begin_day,
+    day_batches,
     drop_day,
     drop_expired_messages,
     due_days,
@@ -51,6 +48,7 @@ from statesvc.addons.archive.day_ledger import (
     note_deleted,
     note_written,
     undeleted_days,
+    write_day,
 )
 from statesvc.addons.archive.retained_bodies import (
     held_among,

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from statesvc.addons.evidence.bundle_entry import BundleEntry
+from statesvc.addons.evidence.bundle_entry import BundleEntry, Milestones
 from statesvc.addons.evidence.merchant_statement import MerchantStatement, read_statement
-from statesvc.addons.evidence.milestones import Milestones
 from statesvc.addons.evidence.place_agreement import compare_places
 from statesvc.shipments.plain_names import carrier_name
 

@@ -9,8 +9,12 @@ from events.merkle.checkpoint import read_checkpoint
 from events.vocabulary import Kind
 from statesvc.addons.evidence import wording as words
 from statesvc.addons.evidence.bundle import ERASED, UNAVAILABLE, WITHHELD, Bundle
-from statesvc.addons.evidence.bundle_entry import ERASED_TEXT, WITHHELD_TEXT, BundleEntry
-from statesvc.addons.evidence.milestones import Milestones
+from statesvc.addons.evidence.bundle_entry import (
+    ERASED_TEXT,
+    WITHHELD_TEXT,
+    BundleEntry,
+    Milestones,
+)
 from statesvc.addons.evidence.plain_words import carriers_words
 from statesvc.addons.evidence.proof_of_delivery import DeliveryProof, read_delivery_proofs
 from statesvc.addons.evidence.summary import EvidenceSummary, summary_of

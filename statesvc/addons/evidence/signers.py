@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from events.spelling import spelled
-from statesvc.addons.evidence.bundle_entry import BundleEntry, first_personal
-from statesvc.addons.evidence.milestones import Milestones
+from statesvc.addons.evidence.bundle_entry import BundleEntry, Milestones, first_personal
 from statesvc.addons.evidence.plain_words import carriers_words
 
 

@@ -13,11 +13,16 @@ from events.parsing.service_name import service_key
 from events.spelling import spelled
 from events.vocabulary import Status
 from statesvc.addons.evidence import wording as words
-from statesvc.addons.evidence.bundle_entry import BundleEntry, first_personal, one_line
+from statesvc.addons.evidence.bundle_entry import (
+    STEPS,
+    BundleEntry,
+    Milestones,
+    first_personal,
+    one_line,
+)
 from statesvc.addons.evidence.code_meanings import code_meaning
 from statesvc.addons.evidence.dispute_fields import AGGREGATORS
 from statesvc.addons.evidence.merchant_statement import MerchantStatement, ShipTo, read_statement
-from statesvc.addons.evidence.milestones import STEPS, Milestones
 from statesvc.addons.evidence.place_agreement import Agreement, PlaceComparison, compare_places
 from statesvc.addons.evidence.plain_words import carriers_words, counted
 from statesvc.addons.evidence.proof_of_delivery import DeliveryProof

@@ -6,8 +6,12 @@ from typing import Any, Final
 from projections.correction import OWN_PREFIX
 from projections.lifecycle import Flag
 from statesvc.addons.evidence.back_dated import back_dated_entries
-from statesvc.addons.evidence.bundle_entry import ERASED_TEXT, BundleEntry
-from statesvc.addons.evidence.milestones import CorrectedDelivery, Milestones
+from statesvc.addons.evidence.bundle_entry import (
+    ERASED_TEXT,
+    BundleEntry,
+    CorrectedDelivery,
+    Milestones,
+)
 from statesvc.addons.evidence.place_agreement import Agreement, PlaceComparison
 from statesvc.addons.evidence.plain_words import counted, words_of
 from statesvc.addons.evidence.signers import other_signers

@@ -17,7 +17,6 @@ from events.entry.proposal import DedupeKey
 from statesvc.addons.verify.archived_months import ArchivedMonths, FileEntries, UnreadBatches
 from statesvc.addons.verify.batches import BatchPositions, BatchRange, read_batches, untaken
 from statesvc.addons.verify.chain import Link, Sums, add_events, link_of
-from statesvc.addons.verify.erasures import erase_entries
 from statesvc.addons.verify.event_ids import Digests, EventIds, conflict_fault, event_ids
 from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
 from statesvc.addons.verify.key_rows import missing_aliases, take_conflicts, take_events
@@ -26,6 +25,7 @@ from statesvc.addons.verify.notification_rows import COUNTED_KINDS, add_entries
 from statesvc.addons.verify.parts import Parts
 from statesvc.addons.verify.version_order import positions_of
 from statesvc.database.queries import queries
+from statesvc.log.actions import ERASE, SHIPMENT
 from statesvc.log.entry_kinds import ENTRY_KINDS, KINDS_BY_NAME, EntryKind
 from statesvc.log.entry_row import FIRST_VALUE, LogEntry
 from statesvc.log.entry_statements import entry_statements
@@ -180,7 +180,7 @@ def check_batches(
                 )
             found += islice(_check(kind, rows, batches, checks), FAULTS_MAX)
             if kind.name == EntryName.ACTION:
-                checked.erased.update(erase_entries(_verbs_and_targets(rows)))
+                checked.erased.update(_erased_by(rows))
             checks.add_notified(kind, rows, batches, archived=False)
             checks.add_conflicts(kind, rows, batches)
             if kind.name == EntryName.EVENT:
@@ -271,7 +271,7 @@ def _check_archived(
         fresh = [entry.counted for entry in entries if not _is_seen(batches, entry)]
         known = [entry.counted for entry in entries if _is_seen(batches, entry)]
         if kind.name == EntryName.ACTION:
-            checked.erased.update(erase_entries(_verbs_and_targets(fresh)))
+            checked.erased.update(_erased_by(fresh))
         checks.add_notified(kind, fresh, batches, archived=True)
         checks.add_conflicts(kind, fresh, batches)
         checked.entries += len(fresh)
@@ -289,8 +289,12 @@ def _check_archived(
             seen[ordinal] = seen[ordinal] or rank
 
 
-def _verbs_and_targets(actions: Iterable[Any]) -> Iterator[tuple[str, str]]:
-    return ((row[FIRST_VALUE + 1], row[FIRST_VALUE + 2]) for row in actions)
+def _erased_by(actions: Iterable[Any]) -> Iterator[str]:
+    """Yield the shipments that these entries erase."""
+    for row in actions:
+        verb, target = row[FIRST_VALUE + 1 : FIRST_VALUE + 3]
+        if verb == ERASE:
+            yield target.removeprefix(SHIPMENT)
 
 
 def _is_seen(batches: dict[int, BatchPositions], entry: LogEntry) -> bool:

@@ -1,9 +1,11 @@
 """The log at one point in time: how far it was signed, what still waited, the heads of all chains,
-and how to cut the work.
+how to cut the work, and which shipments were erased.
+
+No key is destroyed without an `erase` entry of the log, and none comes back after one.
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any, Final, Self
 
@@ -13,7 +15,6 @@ from psycopg import Connection
 from events.merkle.checkpoint import NoteError, VerifierKey, second_signature_fault
 from statesvc.addons.verify.chain import SECRET_BYTES, Sums, read_heads
 from statesvc.addons.verify.entries import SQL as ENTRIES
-from statesvc.addons.verify.erasures import read_erased
 from statesvc.addons.verify.fault import LogFault
 from statesvc.addons.verify.forks import LogFork, read_forks
 from statesvc.addons.verify.key_rows import add_counters, add_rows
@@ -23,6 +24,33 @@ from statesvc.database.queries import queries
 from statesvc.log.signing_keys import ROTATE
 
 _SQL = queries("statesvc.addons.verify", "log_state")
+
+
+def read_erased(connection: Connection[Any]) -> frozenset[str]:
+    return frozenset(shipment_id for (shipment_id,) in connection.execute(_SQL["erased"]))
+
+
+def compare_erasures(
+    connection: Connection[Any], erased: Iterable[str], entries: frozenset[str]
+) -> Iterator[LogFault]:
+    """Compare erasures as of the snapshot; later erasures are no difference."""
+    for shipment_id in sorted(set(erased) - entries):
+        yield LogFault(
+            "stream",
+            f"shipment_id={shipment_id}",
+            "sealed_key",
+            "was destroyed, and no `erase` entry of the log says so",
+        )
+    rows = connection.execute(_SQL["not_erased"], {"shipment_ids": sorted(entries)})
+    for (shipment_id,) in rows:
+        yield LogFault(
+            "stream",
+            f"shipment_id={shipment_id}",
+            "sealed_key",
+            "is back, though the log says that the shipment was erased",
+        )
+
+
 RANGE_ENTRIES: Final = 8_000
 """Entries in a range of batches: some 10 MB."""
 _LOWEST: Final = -(2**63)

@@ -43,3 +43,12 @@ SELECT coalesce(pg_sequence_last_value('statesvc.batch_id_seq'), 0), greatest(
     (SELECT max(batch_id) FROM statesvc.batch), (SELECT max(batch_id) FROM statesvc.event), (SELECT max(batch_id) FROM statesvc.conflict),
     (SELECT max(batch_id) FROM statesvc.transition), (SELECT max(batch_id) FROM statesvc.fanout), (SELECT max(batch_id) FROM statesvc.attempt),
     (SELECT max(batch_id) FROM statesvc.observation), (SELECT max(batch_id) FROM statesvc.action));
+
+-- name: erased
+-- Return the shipments whose key is gone.
+SELECT s.shipment_id::text FROM statesvc.stream s WHERE s.erased_at IS NOT NULL;
+
+-- name: not_erased
+-- Return those of these shipments that have a key.
+SELECT s.shipment_id::text FROM statesvc.stream s
+WHERE s.shipment_id = ANY (%(shipment_ids)s::uuid[]) AND s.erased_at IS NULL ORDER BY 1;

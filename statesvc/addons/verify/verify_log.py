@@ -25,7 +25,6 @@ from statesvc.addons.verify.archived_months import ArchivedMonths
 from statesvc.addons.verify.batches import BatchRange
 from statesvc.addons.verify.chain import follow, unequal_parts
 from statesvc.addons.verify.entries import SQL as ENTRIES
-from statesvc.addons.verify.erasures import compare_erasures
 from statesvc.addons.verify.event_ids import read_digests
 from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
 from statesvc.addons.verify.forks import given_up
@@ -39,6 +38,7 @@ from statesvc.addons.verify.key_rows import (
 )
 from statesvc.addons.verify.log_state import (
     LogSnapshot,
+    compare_erasures,
     ids_beyond,
     is_sealed_late,
     read_snapshot,

@@ -31,7 +31,6 @@ from statesvc.cli.doctor.spool_check import check_spool
 from statesvc.cli.session import FINDING, connect
 from statesvc.database.copy_faults import read_copy_faults
 from statesvc.database.embedded import locate
-from statesvc.database.embedded_error import NoDataError
 from statesvc.database.keyring_store import MasterKeyError, load_keyring
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.kms.root_key import is_outdated
@@ -40,6 +39,7 @@ from statesvc.database.migrator import read_ledger
 from statesvc.database.open_connection import UnsupportedServerError
 from statesvc.database.partitions import missing_partitions
 from statesvc.database.postgres_programs import VARIABLE as POSTGRES_BIN
+from statesvc.database.postgres_programs import NoDataError
 from statesvc.database.queries import queries
 from statesvc.database.service_connection import encoding_fault
 from statesvc.health.finding import Finding, Urgency, fail, ok, warn

@@ -21,7 +21,7 @@ import structlog
 
 from statesvc.database.dsns import Dsns, database_name
 from statesvc.database.embedded import EmbeddedServer, attach
-from statesvc.database.embedded_error import EmbeddedServerError
+from statesvc.database.postgres_programs import EmbeddedServerError
 from statesvc.roles.carrier_names import note_accepted_carriers, require_known_carriers
 from statesvc.roles.master_key import ensure_master_key, key_sources
 from statesvc.roles.metrics_address import METRICS, metrics_listener

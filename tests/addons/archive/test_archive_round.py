@@ -15,8 +15,13 @@ from events.crypto.sealing import COMPRESSED, MasterKeys
 from statesvc.addons.archive import day_pass
 from statesvc.addons.archive.archive_file import ArchiveReader
 from statesvc.addons.archive.archive_pass import ArchiveLedger
-from statesvc.addons.archive.day import BODY_FILES, DayBatchLimits
-from statesvc.addons.archive.day_ledger import BODY_LEDGER, drop_day, note_written
+from statesvc.addons.archive.day import (
+    BODY_FILES,
+    BODY_LEDGER,
+    DayBatchLimits,
+    drop_day,
+    note_written,
+)
 from statesvc.addons.archive.day_pass import CHECKED_DAYS, archive_days
 from statesvc.bodies.find_bodies import ArchiveUnavailableError, BodyLocation
 from statesvc.bodies.sealed_message import seal_message

@@ -10,8 +10,7 @@ from psycopg import AsyncConnection
 
 from statesvc.addons.archive import archive_jobs as archiving
 from statesvc.addons.archive.archive_jobs import BodyArchiver
-from statesvc.addons.archive.day import DayBatchLimits
-from statesvc.addons.archive.day_ledger import BODY_LEDGER
+from statesvc.addons.archive.day import BODY_LEDGER, DayBatchLimits
 from statesvc.settings.service_settings import ArchiveSettings
 from tests.world.body_archivist import HOT_DAYS, Archivist
 from tests.world.shop import says

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from statesvc.database.embedded import EmbeddedServer
-from statesvc.database.embedded_error import DataInUseError
+from statesvc.database.postgres_programs import DataInUseError
 
 server = EmbeddedServer(Path(sys.argv[1]), overrides={"fsync": "off", "shared_buffers": "32MB"})
 try:

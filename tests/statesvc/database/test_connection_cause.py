@@ -8,7 +8,7 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
-from statesvc.database.connection_cause import ConnectionCause, connection_cause
+from statesvc.database.sql_errors import ConnectionCause, connection_cause
 from tests.world.ports import free_port
 from tests.world.postgres import Server
 

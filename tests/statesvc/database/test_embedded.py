@@ -20,8 +20,7 @@ from psycopg import AsyncConnection, OperationalError
 from psycopg.conninfo import conninfo_to_dict
 
 from statesvc.database.embedded import EmbeddedServer, attach
-from statesvc.database.embedded_error import DataInUseError, EmbeddedServerError
-from statesvc.database.postgres_programs import MAJOR, programs
+from statesvc.database.postgres_programs import MAJOR, DataInUseError, EmbeddedServerError, programs
 from statesvc.database.server_user import ServerUser, with_access
 from tests.world.disk import made_disk
 from tests.world.postgres import kill_all

@@ -9,7 +9,6 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from statesvc.database.connection_cause import ConnectionCause, connection_cause
 from statesvc.database.open_connection import open_connection, open_sync_connection
 from statesvc.database.password_command import (
     PasswordCommand,
@@ -17,6 +16,7 @@ from statesvc.database.password_command import (
     choose_password_command,
 )
 from statesvc.database.pool import PoolLimits, make_pool
+from statesvc.database.sql_errors import ConnectionCause, connection_cause
 from tests.world.postgres import Server
 
 Program = Callable[[str], str]
