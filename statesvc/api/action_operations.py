@@ -9,8 +9,8 @@ from statesvc.api.operation_context import Context
 from statesvc.http.call import Call
 from statesvc.http.faces import Command, ConsolePage
 from statesvc.http.operation import operation
-from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
-from statesvc.http.problem import Code, Problem
+from statesvc.http.paging import Page, PageParameters, encode_position, position_of
+from statesvc.http.problem import Code
 from statesvc.http.views import Column, Table
 from statesvc.log import action_list
 from statesvc.log.action_list import NEWEST_ACTION, ActionPosition, RecordedAction, WantedActions
@@ -69,27 +69,16 @@ async def list_actions(
     filters = call.parameters
     wanted = WantedActions(actor=filters.actor, verb=filters.verb, target=filters.target)
     bound_to: dict[str, Any] = {"list": "actions", **asdict(wanted)}
-    before = _before(filters.cursor, bound_to)
+    before = (
+        NEWEST_ACTION
+        if filters.cursor is None
+        else position_of(filters.cursor, ActionPosition, bound_to)
+    )
     async with context.pool.connection() as connection:
         actions, more = await action_list.list_actions(
             connection, wanted, before=before, limit=filters.limit
         )
-    return Page(actions, None if more is None else encode_cursor([*more], bound_to))
-
-
-def _before(cursor: str | None, bound_to: dict[str, Any]) -> ActionPosition:
-    if cursor is None:
-        return NEWEST_ACTION
-    batch_id, ordinal = decode_cursor(cursor, bound_to, fields=2)
-    if (
-        type(batch_id) is not int
-        or type(ordinal) is not int
-        or not (0, 0) <= (batch_id, ordinal) < NEWEST_ACTION
-    ):
-        raise Problem(
-            Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one"
-        )
-    return ActionPosition(batch_id, ordinal)
+    return Page(actions, None if more is None else encode_position(more, bound_to))
 
 
 OPERATIONS: Final = (list_actions,)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -21,7 +21,7 @@ from statesvc.api.parameters import Instant, MaxStaleness, Name
 from statesvc.http.call import Call
 from statesvc.http.faces import Asked, Command
 from statesvc.http.operation import PREFER_TAKEN, PREFERENCE_APPLIED, operation
-from statesvc.http.paging import LIMIT_MAX, Page, PageParameters, decode_cursor, encode_cursor
+from statesvc.http.paging import LIMIT_MAX, Page, PageParameters, encode_position, position_of
 from statesvc.http.preferences import Vocabulary
 from statesvc.http.problem import Code, Problem
 from statesvc.http.views import Column, Sentences, Table
@@ -225,7 +225,7 @@ async def _page(context: Context, wanted: ListParameters) -> Page[DetailedShipme
         position, before = (
             (None, await _before(connection, wanted))
             if wanted.cursor is None
-            else _resumed(wanted.cursor, bound_to)
+            else position_of(wanted.cursor, _Resumed, bound_to).split()
         )
         attached_to = None
         if wanted.reference is not None and keyring is not None:
@@ -258,10 +258,19 @@ async def _page(context: Context, wanted: ListParameters) -> Page[DetailedShipme
             context.refuse_unknown(wanted.carrier_id)
         cursor = None
         if end is not None:
-            cursor = encode_cursor(
-                [end.recorded_at.isoformat(), str(end.shipment_id), before.isoformat()], bound_to
-            )
+            cursor = encode_position(_Resumed(*end, before), bound_to)
         return Page(shipments, cursor)
+
+
+class _Resumed(NamedTuple):
+    """A place in the list, and the bound of time that all of its pages share."""
+
+    recorded_at: datetime
+    shipment_id: UUID
+    before: datetime
+
+    def split(self) -> tuple[ListPosition, datetime]:
+        return ListPosition(self.recorded_at, self.shipment_id), self.before
 
 
 async def _attached_to(
@@ -313,18 +322,6 @@ async def _before(connection: AsyncConnection[Any], asked: ListParameters) -> da
         if asked.stalled_for is None
         else min(before, await unchanged_since(connection, asked.stalled_for))
     )
-
-
-def _resumed(cursor: str, bound_to: dict[str, Any]) -> tuple[ListPosition, datetime]:
-    recorded_at, shipment_id, before = decode_cursor(cursor, bound_to, fields=3)
-    try:
-        return ListPosition(
-            datetime.fromisoformat(recorded_at), UUID(shipment_id)
-        ), datetime.fromisoformat(before)
-    except (AttributeError, TypeError, ValueError):
-        raise Problem(
-            Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one"
-        ) from None
 
 
 OPERATIONS: Final = (list_shipments,)

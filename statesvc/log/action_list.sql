@@ -3,7 +3,7 @@
 -- `scanned_max`, each with how many were searched and where that ended. One row without an action where none is wanted.
 WITH scanned AS MATERIALIZED (
     SELECT a.batch_id, a.ordinal, a.recorded_at, a.actor, a.verb, a.target, a.canonical FROM statesvc.action a
-    WHERE (a.batch_id, a.ordinal) < (%(before_batch)s::bigint, %(before_ordinal)s::int)
+    WHERE (a.batch_id, a.ordinal) < (%(before_batch)s::bigint, %(before_ordinal)s::bigint)
     ORDER BY a.batch_id DESC, a.ordinal DESC LIMIT %(scanned_max)s
 ), ended AS (
     SELECT count(*) OVER () AS scanned, s.batch_id, s.ordinal FROM scanned s ORDER BY s.batch_id, s.ordinal LIMIT 1

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -114,17 +114,22 @@ class LimiterSummary:
     notifiers: Annotated[int, Field(description="How many notifier processes sent to it lately.")]
 
 
+class AttemptPosition(NamedTuple):
+    """A place in the list: before this attempt."""
+
+    recorded_at: datetime
+    webhook_id: str
+    number: int
+
+
 async def read_attempts(
     connection: AsyncConnection[Any],
     subscription_id: UUID,
     *,
-    before: tuple[datetime, str, int] | None,
+    before: AttemptPosition | None,
     limit: int,
 ) -> list[RecordedAttempt]:
-    """Return the tries, the newest first.
-
-    `before`: recorded_at, webhook-id and number of the last seen.
-    """
+    """Return the tries, the newest first."""
     recorded_at, webhook_id, number = before or (None, None, None)
     cursor = connection.cursor(row_factory=class_row(RecordedAttempt))
     await cursor.execute(

@@ -6,7 +6,7 @@ Each change is an operator action in the log, in the same transaction.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 from uuid import UUID, uuid4
 
 from psycopg import AsyncConnection
@@ -274,12 +274,19 @@ async def owner_of(connection: AsyncConnection[Any], subscription_id: UUID) -> s
     return None if row is None else row[0]
 
 
+class SubscriptionPosition(NamedTuple):
+    """A place in the list: after this subscription."""
+
+    created_at: datetime
+    subscription_id: UUID
+
+
 async def page(
     connection: AsyncConnection[Any],
     *,
     owner: str | None,
     condition: Condition | None = None,
-    after: tuple[datetime, UUID] | None,
+    after: SubscriptionPosition | None,
     limit: int,
 ) -> list[Subscription]:
     """Return subscriptions of an owner (None: of all) in a condition (None: in

@@ -1,6 +1,5 @@
 """`.../awaited`, `/v1/awaited-numbers`: numbers of which something must be heard."""
 
-from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, Field
@@ -20,7 +19,7 @@ from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Command, ConsolePage
 from statesvc.http.operation import WHY_TAKEN, operation
-from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
+from statesvc.http.paging import Page, PageParameters, encode_position, position_of
 from statesvc.http.problem import NO_CONTENT, Code, Problem
 from statesvc.http.views import Column, Table
 from statesvc.shipments.references import NumberErasedError
@@ -121,7 +120,9 @@ async def list_awaited_numbers(
             carrier_id=wanted.carrier_id,
             never_heard=wanted.never_heard,
             newest_first=wanted.order == "newest",
-            after=None if wanted.cursor is None else _resumed(wanted.cursor, bound_to),
+            after=None
+            if wanted.cursor is None
+            else position_of(wanted.cursor, AwaitedPosition, bound_to),
             limit=wanted.limit,
         )
     if not numbers:
@@ -138,20 +139,8 @@ async def list_awaited_numbers(
             }
             for one in numbers
         ],
-        None
-        if end is None
-        else encode_cursor([end.due_at.isoformat(), end.number, end.carrier_id], bound_to),
+        None if end is None else encode_position(end, bound_to),
     )
-
-
-def _resumed(cursor: str, bound_to: dict[str, Any]) -> AwaitedPosition:
-    due_at, number, carrier_id = decode_cursor(cursor, bound_to, fields=3)
-    try:
-        return AwaitedPosition(datetime.fromisoformat(due_at), str(number), str(carrier_id))
-    except (TypeError, ValueError):
-        raise Problem(
-            Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one"
-        ) from None
 
 
 @operation(

@@ -1,10 +1,8 @@
 """`GET /v1/reports/promises...`: promises met and missed, late parcels, and both as files."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final, Literal
-from uuid import UUID
 
 from aiohttp import hdrs
 from pydantic import Field
@@ -33,7 +31,7 @@ from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Asked
 from statesvc.http.operation import RawAnswer, operation
-from statesvc.http.paging import LIMIT_DEFAULT, LIMIT_MAX, Page, decode_cursor, encode_cursor
+from statesvc.http.paging import Page, PageParameters, encode_position, position_of
 from statesvc.http.problem import Code, Problem
 
 LATE_MAX: Final = 100_000
@@ -99,13 +97,8 @@ class PromiseReportParameters(PromiseParameters):
         return [each for each in DIMENSIONS if each in self.by.split(",")]
 
 
-class LateParameters(PromiseParameters):
+class LateParameters(PageParameters, PromiseParameters):
     """A page of late parcels."""
-
-    limit: Annotated[int, Field(ge=1, le=LIMIT_MAX, description="Items per page.")] = LIMIT_DEFAULT
-    cursor: Annotated[
-        str | None, Field(max_length=1024, description="`next_cursor` of the page before.")
-    ] = None
 
 
 class PromiseExportParameters(PromiseReportParameters):
@@ -152,7 +145,11 @@ async def list_late_parcels(context: Context, call: Call[LateParameters, None]) 
     """
     wanted = call.parameters
     bound_to = {"list": "late", **wanted.model_dump(mode="json", exclude={"limit", "cursor"})}
-    after = FROM_THE_START if wanted.cursor is None else _position(wanted.cursor, bound_to)
+    after = (
+        FROM_THE_START
+        if wanted.cursor is None
+        else position_of(wanted.cursor, PromisePosition, bound_to)
+    )
     async with context.pool.connection() as connection:
         found = await late_parcels(
             connection, wanted.filter(context), after=after, limit=wanted.limit + 1
@@ -162,8 +159,8 @@ async def list_late_parcels(context: Context, call: Call[LateParameters, None]) 
     cursor = (
         None
         if is_last
-        else encode_cursor(
-            [page[-1]["promised_until"].isoformat(), str(page[-1]["shipment_id"])], bound_to
+        else encode_position(
+            PromisePosition(page[-1]["promised_until"], page[-1]["shipment_id"]), bound_to
         )
     )
     return Page(page, cursor)
@@ -207,19 +204,6 @@ async def export_promises(
         f'attachment; filename="promises-{wanted.table}.{wanted.format}"'
     )
     return RawAnswer(content, MEDIA_TYPES[wanted.format])
-
-
-def _position(cursor: str, bound_to: dict[str, Any]) -> PromisePosition:
-    try:
-        promised_until, shipment_id = decode_cursor(cursor, bound_to, fields=2)
-        instant = datetime.fromisoformat(promised_until)
-        if instant.tzinfo is not None:
-            return PromisePosition(instant, UUID(shipment_id))
-    except (AttributeError, TypeError, ValueError):
-        pass
-    raise Problem(
-        Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one"
-    )
 
 
 OPERATIONS: Final = (report_promises, list_late_parcels, export_promises)

@@ -1,7 +1,6 @@
 """`/v1/subscriptions/{id}/notifications`: list, show and resend a subscriber's notifications."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -22,7 +21,7 @@ from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.call import Call
 from statesvc.http.faces import Asked, Command, Form
 from statesvc.http.operation import WHY_TAKEN, operation
-from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
+from statesvc.http.paging import Page, PageParameters, encode_position, position_of
 from statesvc.http.problem import Code, Problem
 from statesvc.http.views import Column, Sentences, Table
 from statesvc.shipments.models import text_of
@@ -194,7 +193,7 @@ async def list_notifications(
         **asked.model_dump(mode="json", exclude={"cursor", "limit"}),
     }
     before = (
-        None if asked.cursor is None else _place(decode_cursor(asked.cursor, bound_to, fields=3))
+        None if asked.cursor is None else position_of(asked.cursor, NotificationPosition, bound_to)
     )
     async with context.pool.connection() as connection:
         await require_visible(connection, call, asked.subscription_id)
@@ -206,14 +205,9 @@ async def list_notifications(
             shipment_ids=await _shipments(context, connection, asked),
         )
         found, goes_on = await read_page(connection, wanted, before=before, limit=asked.limit)
-    position = (
-        None
-        if goes_on is None
-        else [goes_on.at.isoformat(), str(goes_on.shipment_id), goes_on.sequence]
-    )
     return Page(
         [_shown(one) for one in found],
-        None if position is None else encode_cursor(position, bound_to),
+        None if goes_on is None else encode_position(goes_on, bound_to),
     )
 
 
@@ -329,14 +323,6 @@ async def _found(
     if found is None:
         raise Problem(Code.NOT_FOUND, f"the subscription has no notification {asked.webhook_id}")
     return found
-
-
-def _place(position: list[Any]) -> NotificationPosition:
-    try:
-        at, shipment_id, sequence = position
-        return NotificationPosition(datetime.fromisoformat(at), UUID(shipment_id), int(sequence))
-    except (TypeError, ValueError):
-        raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given") from None
 
 
 def _shown(one: SentNotification) -> NotificationShown:

@@ -1,6 +1,6 @@
 """`/v1/subscriptions/{subscription_id}/...`: sending paused, resumed, tested and signed anew; attempts."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from statesvc.api.operation_context import Context
@@ -26,7 +26,6 @@ from statesvc.api.subscriptions.subscription_operations import (
     LIST,
     ONE,
     SCREEN,
-    position_in,
     secret_once,
     switch,
 )
@@ -36,12 +35,12 @@ from statesvc.http.call import Call
 from statesvc.http.faces import Command, Form
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import WHY_TAKEN, operation
-from statesvc.http.paging import Page, encode_cursor
+from statesvc.http.paging import Page, encode_position, position_of
 from statesvc.http.problem import Code
 from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.connection_test import record_test, send_test
-from statesvc.subscriptions.recorded_attempts import read_attempts
+from statesvc.subscriptions.recorded_attempts import AttemptPosition, read_attempts
 from statesvc.subscriptions.signing_means import read_signing_means
 
 _SHOWN_ONCE: Final = (Details("secret", "public_keys"), Sentences(words.shown_once))
@@ -226,12 +225,7 @@ async def list_attempts(
     """List a subscription's attempts."""
     asked = call.parameters
     bound_to = {"list": "attempts", "of": str(asked.subscription_id)}
-    before = position_in(
-        asked.cursor,
-        bound_to,
-        3,
-        lambda at, webhook_id, number: (datetime.fromisoformat(at), str(webhook_id), int(number)),
-    )
+    before = None if asked.cursor is None else position_of(asked.cursor, AttemptPosition, bound_to)
     if asked.responses:
         require_scopes(call, [Scope.PII])
     async with context.pool.connection() as connection:
@@ -244,8 +238,8 @@ async def list_attempts(
             await context.readings.record(connection, call, name="attempts", target=target)
     shown, more = found[: asked.limit], len(found) > asked.limit
     cursor = (
-        encode_cursor(
-            [shown[-1].recorded_at.isoformat(), shown[-1].webhook_id, shown[-1].number], bound_to
+        encode_position(
+            AttemptPosition(shown[-1].recorded_at, shown[-1].webhook_id, shown[-1].number), bound_to
         )
         if more
         else None

@@ -1,8 +1,6 @@
 """`/v1/subscriptions`, for scope `subscriptions`. Keys see their owner's; scope `ops` sees all."""
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from uuid import UUID
 
 from statesvc.api.operation_context import Context
@@ -30,16 +28,14 @@ from statesvc.http.call import Call
 from statesvc.http.faces import Also, Command, ConsolePage, Form
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import WHY_TAKEN, operation
-from statesvc.http.paging import Page, decode_cursor, encode_cursor
-from statesvc.http.problem import CREATED, NO_CONTENT, Code, Problem
+from statesvc.http.paging import Page, encode_position, position_of
+from statesvc.http.problem import CREATED, NO_CONTENT, Code
 from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.key_revocation import needed
 from statesvc.subscriptions.recorded_attempts import read_limiter
 from statesvc.subscriptions.subscription_secrets import Secret
-from statesvc.subscriptions.subscription_store import Switch
-
-T = TypeVar("T")
+from statesvc.subscriptions.subscription_store import SubscriptionPosition, Switch
 
 PATH: Final = "/v1/subscriptions"
 ONE: Final = PATH + "/{subscription_id}"
@@ -137,11 +133,8 @@ async def list_subscriptions(
     """List subscriptions."""
     asked = call.parameters
     bound_to = {"list": "subscriptions", "state": asked.state}
-    after = position_in(
-        asked.cursor,
-        bound_to,
-        2,
-        lambda created_at, last_id: (datetime.fromisoformat(created_at), UUID(last_id)),
+    after = (
+        None if asked.cursor is None else position_of(asked.cursor, SubscriptionPosition, bound_to)
     )
     async with context.pool.connection() as connection:
         found = await store.page(
@@ -154,7 +147,9 @@ async def list_subscriptions(
         shown, more = found[: asked.limit], len(found) > asked.limit
         items = await all_shown(connection, context, shown)
     cursor = (
-        encode_cursor([shown[-1].created_at.isoformat(), str(shown[-1].subscription_id)], bound_to)
+        encode_position(
+            SubscriptionPosition(shown[-1].created_at, shown[-1].subscription_id), bound_to
+        )
         if more
         else None
     )
@@ -319,22 +314,6 @@ async def switch(
         if not turned:
             raise absent(subscription_id)
     return subscription_id
-
-
-def position_in(
-    cursor: str | None, bound_to: Mapping[str, Any], fields: int, read: Callable[..., T]
-) -> T | None:
-    """Return the end of the former page; None for the first page.
-
-    A forged position is refused like a foreign position.
-    """
-    if cursor is None:
-        return None
-    position = decode_cursor(cursor, bound_to, fields=fields)
-    try:
-        return read(*position)
-    except (TypeError, ValueError):
-        raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given") from None
 
 
 def secret_once(secret: Secret) -> str | None:
