@@ -10,7 +10,7 @@ from typing import Any, Final
 from statesvc.api.event_documents import examples
 from statesvc.delivery.event_catalogue import EVENT_TYPES, EventType
 from statesvc.delivery.notification_data import ChangeData
-from statesvc.http.openapi import schemas_of
+from statesvc.http.json_schemas import schemas_of
 
 _SHOWN: Final = {
     "shipment.status_changed",

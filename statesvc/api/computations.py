@@ -16,7 +16,8 @@ class ComputingHere:
 
     sources: Sources
 
-    async def compute(self, task: str, wanted: object) -> Any:  # noqa: ANN401 - what the task answers
+    # what the task answers
+    async def compute(self, task: str, wanted: object) -> Any:  # noqa: ANN401
         return await self.tasks()[task](wanted)
 
     def tasks(self) -> dict[str, Task]:

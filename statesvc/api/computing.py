@@ -50,7 +50,8 @@ class PrintedAudit:
 
 
 class Computing(Protocol):
-    async def compute(self, task: str, wanted: object) -> Any:  # noqa: ANN401 - what the task answers
+    # what the task answers
+    async def compute(self, task: str, wanted: object) -> Any:  # noqa: ANN401
         """Run the named task. Raises Problem and the errors of its sources."""
 
 
@@ -60,7 +61,8 @@ class ComputingProcesses:
     def __init__(self, processes: ProcessPool) -> None:
         self._processes = processes
 
-    async def compute(self, task: str, wanted: object) -> Any:  # noqa: ANN401 - what the task answers
+    # what the task answers
+    async def compute(self, task: str, wanted: object) -> Any:  # noqa: ANN401
         try:
             return await self._processes.call(task, wanted)
         except PoolFullError:

@@ -120,7 +120,10 @@ class ReplayMany(MeantDeadLetters):
         Field(
             ge=1,
             le=REPLAY_LIMIT_MAX,
-            description="How many, oldest first: replay 20, look, replay the rest. Left out: all, in as many calls as that takes.",
+            description=(
+                "How many, oldest first: replay 20, look, replay the rest. Left out: all, in as"
+                " many calls as that takes."
+            ),
         ),
         Asked(label="How many", metavar="N"),
     ] = None

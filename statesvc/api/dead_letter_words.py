@@ -103,8 +103,8 @@ def would_replay(dead_letter: Mapping[str, Any]) -> Iterator[str]:
     yield f"{_one(dead_letter)}: {IN_WORDS[Way(dead_letter['way'])]}."
     if (code := dead_letter["occurrences"]) is not None:
         yield (
-            f"It is about {counted(code['events'], 'event')} on {counted(code['shipments'], 'shipment')}. "
-            "Nothing changes before the code is mapped."
+            f"It is about {counted(code['events'], 'event')} on"
+            f" {counted(code['shipments'], 'shipment')}. Nothing changes before the code is mapped."
         )
 
 
@@ -131,9 +131,7 @@ _LOST: Final[Mapping[str, str]] = {
 
 def replayed_one(answer: Mapping[str, Any]) -> Iterator[str]:
     if answer["resolved"]:
-        yield (
-            f"Dead letter {answer['dead_letter_id']} is replayed: {IN_WORDS[Way(answer['way'])]}."
-        )
+        yield f"Dead letter {answer['dead_letter_id']} is replayed: {IN_WORDS[Way(answer['way'])]}."
     yield from _reread(answer)
 
 
@@ -156,7 +154,10 @@ def replayed_many(answer: Mapping[str, Any]) -> Iterator[str]:
         elif not can:
             yield Denied("None of them can be replayed.")
         else:
-            yield f"{can:,} of {counted(answer['remaining'], 'dead letter')} can be replayed, oldest first."
+            yield (
+                f"{can:,} of {counted(answer['remaining'], 'dead letter')} can be replayed, oldest"
+                " first."
+            )
         return
     if answer["replayed"]:
         yield f"{counted(answer['replayed'], 'dead letter')} replayed."
@@ -166,7 +167,10 @@ def replayed_many(answer: Mapping[str, Any]) -> Iterator[str]:
         kind = str if obstacle == Obstacle.REPLAYED else Denied
         yield kind(f"{count:,} not replayed: {SENTENCES[Obstacle(obstacle)]}.")
     if answer["remaining"]:
-        yield f"{counted(answer['remaining'], 'dead letter')} of the filter remain: look at what became of these before the rest."
+        yield (
+            f"{counted(answer['remaining'], 'dead letter')} of the filter remain: look at what"
+            " became of these before the rest."
+        )
     if not answer["replayed"] and not answer["refused"] and not answer["remaining"]:
         yield "No open dead letter matches."
 
@@ -174,7 +178,10 @@ def replayed_many(answer: Mapping[str, Any]) -> Iterator[str]:
 def _reread(answer: Mapping[str, Any]) -> Iterator[str]:
     if answer["messages"]:
         corrected, added = counted(answer["corrected"], "event"), counted(answer["added"], "event")
-        yield f"Read again: {counted(answer['messages'], 'message')}. Corrected: {corrected}; added: {added}."
+        yield (
+            f"Read again: {counted(answer['messages'], 'message')}. Corrected: {corrected}; added:"
+            f" {added}."
+        )
 
 
 def discarded_many(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -183,8 +190,8 @@ def discarded_many(answer: Mapping[str, Any]) -> Iterator[str]:
         yield Denied("No open dead letter matches.")
     elif answer["dry_run"]:
         yield (
-            f"{counted(count, 'dead letter')} would be discarded, for good: listed as discarded, never replayed. "
-            "Their messages take no effect, their notifications are not sent."
+            f"{counted(count, 'dead letter')} would be discarded, for good: listed as discarded,"
+            " never replayed. Their messages take no effect, their notifications are not sent."
         )
     else:
         yield f"{counted(count, 'dead letter')} discarded."

@@ -54,7 +54,9 @@ class ErasureRequest(ClosedModel):
         str | None,
         Field(
             max_length=1024,
-            description="`next_cursor` of the answer before: the search goes on in the next dead letters.",
+            description=(
+                "`next_cursor` of the answer before: the search goes on in the next dead letters."
+            ),
         ),
     ] = None
 
@@ -74,7 +76,9 @@ class ErasureAnswer(TypedDict):
     dead_letters_named: Annotated[
         int,
         Field(
-            description="Messages in the dead letters that named the number; they are unreadable now."
+            description=(
+                "Messages in the dead letters that named the number; they are unreadable now."
+            )
         ),
     ]
     dead_letters_left: Annotated[
@@ -83,7 +87,10 @@ class ErasureAnswer(TypedDict):
     survives_restore: Annotated[
         bool,
         Field(
-            description="A tombstone lies outside the database. False: no place is configured, and a restore from a backup undoes it."
+            description=(
+                "A tombstone lies outside the database. False: no place is configured, and a"
+                " restore from a backup undoes it."
+            )
         ),
     ]
     tombstones: Annotated[
@@ -170,9 +177,11 @@ async def erase_shipment(
         "dead_letters_left": dead_letters.next_after is not None,
         "survives_restore": bool(places),
         "tombstones": places,
-        "next_cursor": None
-        if dead_letters.next_after is None
-        else encode_cursor([dead_letters.next_after], bound_to),
+        "next_cursor": (
+            None
+            if dead_letters.next_after is None
+            else encode_cursor([dead_letters.next_after], bound_to)
+        ),
     }
 
 

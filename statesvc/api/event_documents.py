@@ -9,14 +9,19 @@ from aiohttp import web
 from events.entry.kinds import rfc3339
 from statesvc.background.forked_result import forked_result
 from statesvc.delivery.event_catalogue import EVENT_TYPES, EXAMPLE_AT, EventType
-from statesvc.http.openapi import Hook, schemas_of
+from statesvc.http.json_schemas import schemas_of
+from statesvc.http.openapi import Hook
 from statesvc.http.operation import Route, operation
 
 SIGNED: Final = {
     "webhook-id": "Of this notification, the same at every attempt: drop what you had.",
-    "webhook-timestamp": "When this attempt was signed, in Unix seconds: refuse what is older than five minutes.",
-    "webhook-signature": "`v1,` and base64 of HMAC-SHA256 over id, timestamp and raw body, joined by dots; `v1a,` with Ed25519. Several, "
-    "separated by blanks, during a rotation.",
+    "webhook-timestamp": (
+        "When this attempt was signed, in Unix seconds: refuse what is older than five minutes."
+    ),
+    "webhook-signature": (
+        "`v1,` and base64 of HMAC-SHA256 over id, timestamp and raw body, joined by dots; `v1a,`"
+        " with Ed25519. Several, separated by blanks, during a rotation."
+    ),
 }
 _ATTRIBUTES: Final = {
     "specversion": "1.0",
@@ -31,7 +36,10 @@ _ATTRIBUTES: Final = {
 _BINDINGS: Final = {
     "nats": (
         "ce-",
-        "NATS JetStream: the subject of the subscription's URL. Values of headers are percent-encoded.",
+        (
+            "NATS JetStream: the subject of the subscription's URL. Values of headers are"
+            " percent-encoded."
+        ),
     ),
     "rabbitmq": (
         "cloudEvents_",
@@ -81,8 +89,10 @@ def asyncapi_document(*, version: str) -> dict[str, Any]:
         "info": {
             "title": "statesvc notifications",
             "version": version,
-            "description": "What a subscription whose URL names a broker receives: CloudEvents 1.0 in binary mode. That URL has the "
-            "address, so this document has none.",
+            "description": (
+                "What a subscription whose URL names a broker receives: CloudEvents 1.0 in binary"
+                " mode. That URL has the address, so this document has none."
+            ),
         },
         "defaultContentType": "application/json",
         "channels": {

@@ -32,7 +32,9 @@ class KeysParameters(PageParameters):
     revoked: Annotated[
         bool | None,
         Field(
-            description="`false`: those that are good; `true`: those that were revoked. Left out: both."
+            description=(
+                "`false`: those that are good; `true`: those that were revoked. Left out: both."
+            )
         ),
     ] = None
 
@@ -71,7 +73,10 @@ class KeyRequest(ClosedModel):
         str | None,
         Field(
             pattern=f"^(?:{OWNER.pattern})$",
-            description="Whose subscriptions it manages; to rotate a key, the old key's owner. Null: its own id, it shares with none.",
+            description=(
+                "Whose subscriptions it manages; to rotate a key, the old key's owner. Null: its"
+                " own id, it shares with none."
+            ),
         ),
     ] = None
     expires_at: Annotated[
@@ -102,7 +107,10 @@ class RevokedKey(TypedDict):
     tombstones: Annotated[
         list[str],
         Field(
-            description="Places outside the database that say so. Empty: none is configured, and a restore undoes it."
+            description=(
+                "Places outside the database that say so. Empty: none is configured, and a restore"
+                " undoes it."
+            )
         ),
     ]
 
@@ -233,7 +241,8 @@ async def create_api_key(context: Context, call: Call[None, KeyRequest]) -> Made
             title="Revoke key {key_id}",
             button="Revoke",
             would=Sentences(
-                "The key opens nothing within 5 seconds. Subscriptions that no other key of its owner covers are disabled."
+                "The key opens nothing within 5 seconds. Subscriptions that no other key of its"
+                " owner covers are disabled."
             ),
             then=_LIST,
             is_drastic=True,
@@ -262,7 +271,8 @@ async def revoke_api_key(context: Context, call: Call[KeyParameters, None]) -> R
     if disabled is None:
         raise Problem(
             Code.CONFLICT,
-            "no live key has this id, it was revoked before: `statesvc keys list` shows the live ones",
+            "no live key has this id, it was revoked before: `statesvc keys list` shows the live"
+            " ones",
         )
     return {"key_id": key_id, "disabled_subscriptions": disabled, "tombstones": places}
 

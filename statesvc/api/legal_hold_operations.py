@@ -39,7 +39,10 @@ class LegalHoldsParameters(PageParameters):
     tracking_number: Annotated[
         Name | None,
         Field(
-            description="Only those on this number. With `carrier_id` in any spelling, without it in none of a carrier's own."
+            description=(
+                "Only those on this number. With `carrier_id` in any spelling, without it in none"
+                " of a carrier's own."
+            )
         ),
         Asked(flag="--tracking"),
     ] = None
@@ -137,8 +140,9 @@ async def list_legal_holds(
 async def place_legal_hold(context: Context, call: Call[None, LegalHoldPlacement]) -> LegalHold:
     """Place a legal hold.
 
-    The bodies of all messages that name a shipment with this number outlive their archive, and the shipment is not erased without an
-    explicit override, until the hold is released. Recorded as an operator action.
+    The bodies of all messages that name a shipment with this number outlive their archive, and the
+    shipment is not erased without an explicit override, until the hold is released. Recorded as an
+    operator action.
     """
     async with context.pool.connection() as connection:
         await require_archive(connection, "a legal hold")

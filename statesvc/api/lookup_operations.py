@@ -44,7 +44,10 @@ class LookedUpNumber(TypedDict):
     shipments: Annotated[
         list[ListedShipment],
         Field(
-            description="The latest first; 100 at most of each spelling. Empty: nothing was heard of it, and nothing is attached to it."
+            description=(
+                "The latest first; 100 at most of each spelling. Empty: nothing was heard of it,"
+                " and nothing is attached to it."
+            )
         ),
     ]
 

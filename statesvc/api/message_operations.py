@@ -23,7 +23,10 @@ from statesvc.http.views import Column, Details, Excerpt, Sentences
 from statesvc.shipments.models import text_of
 from statesvc.shipments.stored_message import FoundMessage, find_message, may_be_spooled, open_body
 
-_PII = "Only with `include=personal`, which takes scope `pii` and is recorded as a reading of personal data; null where the body is no more."
+_PII = (
+    "Only with `include=personal`, which takes scope `pii` and is recorded as a reading of personal"
+    " data; null where the body is no more."
+)
 
 
 class MessageParameters(ClosedModel):
@@ -42,7 +45,10 @@ class BodyStructure(TypedDict):
     text: Annotated[
         str,
         Field(
-            description="Names of members and elements, and brackets; of a long one the beginning and the end."
+            description=(
+                "Names of members and elements, and brackets; of a long one the beginning and the"
+                " end."
+            )
         ),
     ]
     characters: Annotated[int, Field(description="Of the whole body.")]
@@ -71,14 +77,19 @@ class ShownMessage(TypedDict):
     shipments: Annotated[
         list[UUID],
         Field(
-            description="The shipments that it names: erasing any of them makes the body unreadable."
+            description=(
+                "The shipments that it names: erasing any of them makes the body unreadable."
+            )
         ),
     ]
     body_place: Annotated[
         BodyLocation,
         Field(
-            description="`hot`: in the database; `archived`: in the archive of its day; `expired`: its months are over; "
-            "`erased`: its key is destroyed; `missing`: nothing on record explains its absence."
+            description=(
+                "`hot`: in the database; `archived`: in the archive of its day; `expired`: its"
+                " months are over; `erased`: its key is destroyed; `missing`: nothing on record"
+                " explains its absence."
+            )
         ),
     ]
     body_commitment: Annotated[

@@ -27,7 +27,7 @@ def about_body(message: Answer) -> str:
         return f"Body: {message['body_place']}."
     if structure["is_cut_off"]:
         return (
-            f"Structure alone: every value is masked. It is cut off at character {structure['characters']:,}:"
-            " the carrier, or a proxy between, likely cuts bodies."
+            "Structure alone: every value is masked. It is cut off at character"
+            f" {structure['characters']:,}: the carrier, or a proxy between, likely cuts bodies."
         )
     return "Structure alone: every value is masked."

@@ -9,11 +9,17 @@ from statesvc.background.duration import duration
 def would_hold(queue: Mapping[str, Any]) -> Iterator[str]:
     """Describe the effect of a hold on a queue. Its `carrier_id` may be `all`."""
     yield "Messages are still acknowledged and stored, and none is processed until a release."
-    yield f"{_waiting(queue, 'ready'):,} that are ready now would wait. Nothing is lost. In effect at the next claim of every worker."
+    yield (
+        f"{_waiting(queue, 'ready'):,} that are ready now would wait. Nothing is lost. In effect at"
+        " the next claim of every worker."
+    )
 
 
 def would_release(queue: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{_waiting(queue, 'held'):,} messages that wait are processed, the oldest first, and so is what comes."
+    yield (
+        f"{_waiting(queue, 'held'):,} messages that wait are processed, the oldest first, and so is"
+        " what comes."
+    )
 
 
 def _waiting(queue: Mapping[str, Any], state: str) -> int:
@@ -76,4 +82,7 @@ def capped(queue: Mapping[str, Any]) -> Iterator[str]:
 def quota(changed: Mapping[str, Any]) -> str:
     bound = changed["in_flight_max"]
     bounded = "no bound" if bound is None else f"at most {bound} in flight"
-    return f"{changed['carrier_id']}: weight {float(changed['weight']):g}, {bounded}; in effect at the next claim"
+    return (
+        f"{changed['carrier_id']}: weight {float(changed['weight']):g}, {bounded}; in effect at the"
+        " next claim"
+    )

@@ -75,7 +75,8 @@ def _cursor_text(value: object) -> object:
     if isinstance(value, str) and not re.fullmatch(CURSOR_PATTERN, value):
         raise PydanticCustomError(
             "cursor",
-            "should be a cursor of the log, as an answer gave it, such as 1.42; -1: from the first entry on",
+            "should be a cursor of the log, as an answer gave it, such as 1.42; -1: from the first"
+            " entry on",
         )
     return value
 
@@ -88,7 +89,9 @@ Discriminator = Annotated[
     Field(
         max_length=NAMES_BYTES_MAX,
         pattern=r"^[^\x00]*$",
-        description="Distinguishes shipments that bear the same number. Left out: the latest of them.",
+        description=(
+            "Distinguishes shipments that bear the same number. Left out: the latest of them."
+        ),
     ),
 ]
 Day = Annotated[date, BeforeValidator(_day)]
@@ -96,8 +99,11 @@ Instant = Annotated[AwareDatetime, BeforeValidator(_with_plus)]
 AsOf = Annotated[
     Instant | None,
     Field(
-        description="What we knew then: only entries sealed by that time (RFC 3339 with offset). The same answer for ever; "
-        "a time past the newest seal is clamped to it, and the answer says so."
+        description=(
+            "What we knew then: only entries sealed by that time (RFC 3339 with offset). The same"
+            " answer for ever; a time past the newest seal is clamped to it, and the answer"
+            " says so."
+        )
     ),
 ]
 

@@ -29,7 +29,10 @@ _COUNTED_EVERY_SECONDS: Final = 15.0
 Include = Annotated[
     Literal["personal"] | None,
     Field(
-        description="`personal`: with personal fields. Takes a key with scope `pii`; the first reading of an hour is recorded in the log."
+        description=(
+            "`personal`: with personal fields. Takes a key with scope `pii`; the first reading of"
+            " an hour is recorded in the log."
+        )
     ),
 ]
 
@@ -45,7 +48,8 @@ def reads_personal(call: Call[Any, Any], include: Literal["personal"] | None) ->
     if not caller.has(Scope.PII):
         raise Problem(
             Code.MISSING_SCOPE,
-            f"personal fields take a key with scope `pii`, and key {caller.key_id} lacks it: leave `include=personal` out to read all else",
+            f"personal fields take a key with scope `pii`, and key {caller.key_id} lacks it: leave"
+            " `include=personal` out to read all else",
             members={"required_scope": Scope.PII.value},
         )
     return True

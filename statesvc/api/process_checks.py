@@ -34,7 +34,10 @@ def _silent(sample: Sample) -> Iterator[Finding]:
         (each.role, each.host) for each in sample.running if each.is_silent and each.is_replaced
     )
     for process in (each for each in sample.running if each.is_silent):
-        seen = f"{process.role} on {process.host} (process {process.pid}) was last heard of {duration(process.seen_seconds_ago)} ago"
+        seen = (
+            f"{process.role} on {process.host} (process {process.pid}) was last heard of"
+            f" {duration(process.seen_seconds_ago)} ago"
+        )
         trouble = Finding(
             urgency=Urgency.NOTE,
             about="processes",
@@ -75,8 +78,8 @@ def _deaths(sample: Sample) -> Iterator[Finding]:
         cause = cause_of_death(died.exit_code, out_of_memory=died.out_of_memory)
         alone = "" if lives or died.times < DEATHS_MIN else "; no other of its role lives"
         text = (
-            f"{died.role} on {died.host} died {times} within ten minutes, last {duration(max(1, died.seconds_ago))} ago "
-            f"({cause}), and was started again{alone}"
+            f"{died.role} on {died.host} died {times} within ten minutes, last"
+            f" {duration(max(1, died.seconds_ago))} ago ({cause}), and was started again{alone}"
         )
         page = None if urgency is Urgency.NOTE else "RoleDown"
         yield Finding(urgency=urgency, about="processes", text=text, page=page)

@@ -45,7 +45,9 @@ class WorkersPage(TypedDict):
     rescues_last_hour: Annotated[
         int,
         Field(
-            description=f"Messages taken over because a lease had ended; {RESCUES_MAX} means at least."
+            description=(
+                f"Messages taken over because a lease had ended; {RESCUES_MAX} means at least."
+            )
         ),
     ]
 
@@ -57,7 +59,10 @@ class QuotaParameters(ClosedModel):
 
 
 class QuotaChange(PartialChange):
-    """Quota to set; a member that is left out stays as it is. The log stores `why`: no personal data there."""
+    """Quota to set; a member that is left out stays as it is.
+
+    The log stores `why`: no personal data there.
+    """
 
     weight: Annotated[
         float,
@@ -146,7 +151,8 @@ async def get_queue(context: Context, _call: Call[None, None]) -> QueueDepths:
             empty="No process has sent a heartbeat within a day.",
         ),
         Sentences(
-            "Messages taken over within an hour from a worker whose lease had ended: {rescues_last_hour}."
+            "Messages taken over within an hour from a worker whose lease had ended:"
+            " {rescues_last_hour}."
         ),
     ),
     commands=(Command(name="workers", renamed={"items": "workers"}),),
@@ -241,9 +247,9 @@ async def change_quota(context: Context, call: Call[QuotaParameters, QuotaChange
             connection,
             carrier_id,
             weight=wanted.weight if "weight" in named else present.weight,
-            in_flight_max=wanted.in_flight_max
-            if "in_flight_max" in named
-            else present.in_flight_max,
+            in_flight_max=(
+                wanted.in_flight_max if "in_flight_max" in named else present.in_flight_max
+            ),
             why=wanted.why,
             actor=call.caller.actor,
         )

@@ -68,7 +68,10 @@ class GuardBounds(ClosedModel):
 
 
 class RolloutChange(PartialChange):
-    """Rollout to set; a member that is left out stays as it is. The log stores `why`: no personal data there."""
+    """Rollout to set; a member that is left out stays as it is.
+
+    The log stores `why`: no personal data there.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -88,7 +91,10 @@ class RolloutChange(PartialChange):
         str | None,
         Field(
             max_length=100,
-            description="Who reads what the candidate does not: another fleet's name@version; null: our stable version.",
+            description=(
+                "Who reads what the candidate does not: another fleet's name@version; null: our"
+                " stable version."
+            ),
         ),
         Asked(label="Stable reading", hint="Empty: our stable version.", null="ours"),
     ] = None
@@ -96,7 +102,10 @@ class RolloutChange(PartialChange):
         str | None,
         Field(
             max_length=100,
-            description="A registered version of the carrier, or another fleet's name@version; null ends the rollout.",
+            description=(
+                "A registered version of the carrier, or another fleet's name@version; null ends"
+                " the rollout."
+            ),
         ),
         Asked(hint="Our version, or another fleet's name@version. Empty: it ends.", null="none"),
     ] = None
@@ -108,7 +117,10 @@ class RolloutChange(PartialChange):
     shadow: Annotated[
         bool,
         Field(
-            description="Reads each message with both versions and stores the differences; no effect otherwise."
+            description=(
+                "Reads each message with both versions and stores the differences; no effect"
+                " otherwise."
+            )
         ),
         Asked(label="Shadow: read every message with both, and store the differences"),
     ] = False
@@ -118,13 +130,19 @@ class RolloutChange(PartialChange):
         Field(
             ge=1,
             le=FALLBACK_SECONDS_MAX,
-            description="What a fleet did not lease in that time the other reader takes, once it has asked for nothing so long.",
+            description=(
+                "What a fleet did not lease in that time the other reader takes, once it has asked"
+                " for nothing so long."
+            ),
         ),
     ] = FALLBACK_SECONDS
     force: Annotated[
         bool,
         Field(
-            description="Raises the share though the shadow shows other event ids. Needs `why`; the log stores it."
+            description=(
+                "Raises the share though the shadow shows other event ids. Needs `why`; the log"
+                " stores it."
+            )
         ),
     ] = False
     dry_run: Annotated[bool, Field(description="Checks the change, and makes none.")] = False
@@ -133,7 +151,8 @@ class RolloutChange(PartialChange):
     def _turns_something(self) -> Self:
         if self.hold is None and not self.model_fields_set & _DIAL:
             raise ValueError(
-                "name what to turn: hold, stable, candidate, percent, shadow, guard or fallback_seconds"
+                "name what to turn: hold, stable, candidate, percent, shadow, guard or"
+                " fallback_seconds"
             )
         if self.force and not self.why:
             raise ValueError("a forced share needs a reason: `why`")
@@ -155,9 +174,9 @@ class RolloutChange(PartialChange):
             shadow=self.shadow if "shadow" in named or ends else present.shadow,
             guard=guard if "guard" in named or ends else present.guard,
             stable=self.stable if "stable" in named else present.stable,
-            fallback_seconds=self.fallback_seconds
-            if "fallback_seconds" in named
-            else present.fallback_seconds,
+            fallback_seconds=(
+                self.fallback_seconds if "fallback_seconds" in named else present.fallback_seconds
+            ),
         )
 
 

@@ -92,12 +92,15 @@ _TRIAL: Final = (
     commands=(
         Command(
             name="rollout show",
-            summary="every rollout that was ever set; of one carrier, what its candidate read differently",
+            summary=(
+                "every rollout that was ever set; of one carrier, what its candidate read"
+                " differently"
+            ),
             renamed={"carrier_id": "carrier"},
         ),
     ),
 )
-async def list_rollouts(context: Context, call: Call[None, None]) -> Page[ShownRollout]:  # noqa: ARG001 - it takes nothing
+async def list_rollouts(context: Context, _call: Call[None, None]) -> Page[ShownRollout]:
     """List rollouts.
 
     Every rollout that was ever set, that of all carriers first.
@@ -132,7 +135,10 @@ async def list_rollouts(context: Context, call: Call[None, None]) -> Page[ShownR
     commands=(
         Command(
             name="rollout show",
-            summary="every rollout that was ever set; of one carrier, what its candidate read differently",
+            summary=(
+                "every rollout that was ever set; of one carrier, what its candidate read"
+                " differently"
+            ),
             renamed={"carrier_id": "carrier"},
             also=(Also("list_rollout_diffs", "differences", given=("candidate",)),),
         ),
@@ -150,7 +156,10 @@ async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> 
     scope="ops",
     tag=_TAG,
     rules=(
-        "The candidate is a registered version of this carrier or another fleet's name@version, and not the stable reading.",
+        (
+            "The candidate is a registered version of this carrier or another fleet's name@version,"
+            " and not the stable reading."
+        ),
         "Shares and guards take a candidate.",
         "A share is not raised while the shadow shows differing event ids, unless forced.",
     ),

@@ -59,8 +59,8 @@ def tried(page: Answer) -> Iterator[str]:
         return
     dropped = f", {totals['dropped']} not tried in time" if totals["dropped"] else ""
     yield (
-        f"{totals['candidate']} was tried on {totals['messages']:,} messages: {totals['errors']:,} failed, "
-        f"{totals['differing']:,} read differently{dropped}"
+        f"{totals['candidate']} was tried on {totals['messages']:,} messages: {totals['errors']:,}"
+        f" failed, {totals['differing']:,} read differently{dropped}"
     )
     fields = sorted(totals["fields"].items(), key=lambda each: -each[1])
     if fields:

@@ -13,6 +13,7 @@ from statesvc.api import legal_hold_operations as legal_holds
 from statesvc.api import log_operations as log
 from statesvc.api import lookup_operations as lookups
 from statesvc.api import message_operations as messages
+from statesvc.api import proof_operations as proofs
 from statesvc.api import queue_operations as queue
 from statesvc.api import reference_operations as references
 from statesvc.api import rollout_operations as rollouts
@@ -35,6 +36,7 @@ def routes(context: Context) -> Sequence[Route]:
         *routes_of(erasure.OPERATIONS, context),
         *routes_of(messages.OPERATIONS, context),
         *routes_of(log.OPERATIONS, context),
+        *routes_of(proofs.OPERATIONS, context),
         *routes_of(dead_letters.OPERATIONS, context),
         *routes_of(dead_letter_settling.OPERATIONS, context),
         *routes_of(rollouts.OPERATIONS, context),

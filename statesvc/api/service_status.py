@@ -139,7 +139,10 @@ def _pushes(facts: Facts) -> Iterator[Finding]:
             min(report.disk_free_bytes or 0 for report in full),
             max(report.disk_free_bytes_min for report in full),
         )
-        text = f"the database's disk has {free / 1e9:.2f} GB free; below {bound / 1e9:.2f} GB every push is refused (storage_low)"
+        text = (
+            f"the database's disk has {free / 1e9:.2f} GB free; below {bound / 1e9:.2f} GB every"
+            " push is refused (storage_low)"
+        )
         yield replace(now, text=text, page="DiskFilling")
 
 
@@ -156,7 +159,10 @@ def _sealing(facts: Facts) -> Iterator[Finding]:
     if seconds > UNSEALED_SECONDS_MAX:
         yield replace(
             stopped,
-            text=f"the oldest entry has waited {duration(seconds)} to be sealed: feed, stream and proofs stop there",
+            text=(
+                f"the oldest entry has waited {duration(seconds)} to be sealed: feed, stream and"
+                " proofs stop there"
+            ),
         )
     if facts.lead is not None:
         yield replace(stopped, text=facts.lead)
@@ -175,12 +181,16 @@ def _database(facts: Facts) -> Iterator[Finding]:
         yield Finding(urgency=Urgency.NOW, about="database", text=fault, page="CopiedDatabase")
     for name, table in facts.invalid_indexes:
         text = (
-            f"index {name} of {table} is invalid, as a REINDEX or CREATE INDEX CONCURRENTLY leaves it that failed: each write pays for it. "
-            f"DROP INDEX CONCURRENTLY {name} if it ends in _ccnew or _ccold, else REINDEX INDEX CONCURRENTLY {name}"
+            f"index {name} of {table} is invalid, as a REINDEX or CREATE INDEX CONCURRENTLY leaves"
+            f" it that failed: each write pays for it. DROP INDEX CONCURRENTLY {name} if it ends in"
+            f" _ccnew or _ccold, else REINDEX INDEX CONCURRENTLY {name}"
         )
         yield Finding(urgency=Urgency.HUMAN, about="database", text=text)
     if sample.oldest_transaction_seconds > TRANSACTION_SECONDS_MAX:
-        text = f"a transaction has been open for {duration(sample.oldest_transaction_seconds)}: dead rows pile up"
+        text = (
+            f"a transaction has been open for {duration(sample.oldest_transaction_seconds)}: dead"
+            " rows pile up"
+        )
         yield Finding(urgency=Urgency.HUMAN, about="database", text=text, page="OldTransaction")
 
 
@@ -196,13 +206,17 @@ def _notify_queue(facts: Facts) -> Iterator[Finding]:
     else:
         program = f" ({queue.application})" if queue.application else ""
         holder = (
-            f"process {queue.pid}{program} of {queue.user} in database {queue.database} has had a transaction open for "
-            f"{duration(queue.seconds or 0)} ({queue.state}): most likely it listens and holds the queue"
+            f"process {queue.pid}{program} of {queue.user} in database {queue.database} has had a"
+            f" transaction open for {duration(queue.seconds or 0)} ({queue.state}): most likely it"
+            " listens and holds the queue"
         )
     yield Finding(
         urgency=Urgency.NOW if queue.share >= NOTIFY_QUEUE_FULL else Urgency.HUMAN,
         about="database",
-        text=f"the NOTIFY queue of the server is {100 * queue.share:.0f} % full; full, it makes each wake-up half a minute late; {holder}",
+        text=(
+            f"the NOTIFY queue of the server is {100 * queue.share:.0f} % full; full, it makes each"
+            f" wake-up half a minute late; {holder}"
+        ),
         page="NotifyQueue",
     )
 
@@ -211,7 +225,10 @@ def _carriers(facts: Facts) -> Iterator[Finding]:
     for carrier_id, lane in facts.queue["carriers"].items():
         oldest = lane["oldest_ready_seconds"]
         if oldest is not None and oldest > READY_SECONDS_MAX:
-            text = f"{_waiting(lane['ready'])}, the first for {duration(oldest)}; the promise is 2 minutes"
+            text = (
+                f"{_waiting(lane['ready'])}, the first for {duration(oldest)}; the promise is 2"
+                " minutes"
+            )
             yield Finding(
                 urgency=Urgency.NOW,
                 about=carrier_id,
@@ -241,7 +258,10 @@ def _holds(facts: Facts) -> Iterator[Finding]:
             if waiting
             else "no message waits"
         )
-        text = f"on hold for {duration(hold.seconds)}, by {hold.by}{f': {hold.why}' if hold.why else ''}; {kept}"
+        text = (
+            f"on hold for {duration(hold.seconds)}, by"
+            f" {hold.by}{f': {hold.why}' if hold.why else ''}; {kept}"
+        )
         urgency = Urgency.HUMAN if oldest > HELD_SECONDS_MAX else Urgency.NOTE
         yield Finding(
             urgency=urgency,

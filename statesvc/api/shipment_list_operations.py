@@ -70,15 +70,21 @@ class ListParameters(PageParameters):
     tracking_number: Annotated[
         Name | None,
         Field(
-            description="Only those that bear this number, whichever carrier's, or one of these, separated by commas; "
-            "case, blanks and hyphens do not matter. `1Z999*`: those that begin so; `*12345`: those that end so, at least 4 characters."
+            description=(
+                "Only those that bear this number, whichever carrier's, or one of these, separated"
+                " by commas; case, blanks and hyphens do not matter. `1Z999*`: those that begin so;"
+                " `*12345`: those that end so, at least 4 characters."
+            )
         ),
     ] = None
     reference: Annotated[
         ReferenceText | None,
         Field(
-            description="Only those of a number that a shipper attached this to, as order id or in the metadata; case does not matter. "
-            "A number of which nothing was said yet is there with version 0."
+            description=(
+                "Only those of a number that a shipper attached this to, as order id or in the"
+                " metadata; case does not matter. A number of which nothing was said yet is there"
+                " with version 0."
+            )
         ),
     ] = None
     carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
@@ -90,13 +96,18 @@ class ListParameters(PageParameters):
         Name | None,
         Vocabulary(lambda: _FLAGS),
         Field(
-            description="Only those that are marked so, such as `contradicted`, `stalled`, `overdue`."
+            description=(
+                "Only those that are marked so, such as `contradicted`, `stalled`, `overdue`."
+            )
         ),
     ] = None
     in_trouble: Annotated[
         bool,
         Field(
-            description="Only those whose status asks for attention: exception, delivery attempted, returning, lost, destroyed."
+            description=(
+                "Only those whose status asks for attention: exception, delivery attempted,"
+                " returning, lost, destroyed."
+            )
         ),
     ] = False
     service: Annotated[
@@ -117,14 +128,20 @@ class ListParameters(PageParameters):
         Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=STALLED_DAYS_MAX))] | None,
         BeforeValidator(_duration),
         Field(
-            description="Only those that are not at their end and of which nothing was heard for this long (ISO 8601: `P3D`, `PT36H`).",
+            description=(
+                "Only those that are not at their end and of which nothing was heard for this long"
+                " (ISO 8601: `P3D`, `PT36H`)."
+            ),
         ),
     ] = None
     order: Annotated[
         Literal["oldest", "newest"],
         Field(
-            description="Of the last change: the one that changed longest ago first, so that none is missed; or the newest first, "
-            "where one that changes while you read the pages is not shown again."
+            description=(
+                "Of the last change: the one that changed longest ago first, so that none is"
+                " missed; or the newest first, where one that changes while you read the pages is"
+                " not shown again."
+            )
         ),
     ] = "oldest"
     details: Annotated[
@@ -133,7 +150,10 @@ class ListParameters(PageParameters):
     sought: Annotated[
         Name | None,
         Field(
-            description="A number, a reference, or how a number ends or begins, at least 4 characters: those of the first that has any. One page."
+            description=(
+                "A number, a reference, or how a number ends or begins, at least 4 characters:"
+                " those of the first that has any. One page."
+            )
         ),
         Asked(metavar="text", help="`*12345`: numbers that end so; `1Z99*`: that begin so"),
     ] = None
@@ -146,7 +166,10 @@ class ListParameters(PageParameters):
     tag="shipments",
     rules=(
         "The `reference` stands with more than 1,000 numbers.",
-        f"`tracking_number` has more than {NUMBERS_MAX} numbers, or `*` and less than 4 characters.",
+        (
+            f"`tracking_number` has more than {NUMBERS_MAX} numbers, or `*` and less than 4"
+            " characters."
+        ),
     ),
     request_headers=PREFER_TAKEN,
     response_headers=PREFERENCE_APPLIED,
@@ -182,7 +205,10 @@ class ListParameters(PageParameters):
         ),
         Command(
             name="shipments find",
-            summary="by its number, the last 4 or more characters of it, how it begins, or a shipper's reference",
+            summary=(
+                "by its number, the last 4 or more characters of it, how it begins, or a shipper's"
+                " reference"
+            ),
             arguments=("sought",),
             fields=("reference",),
             fixed={"order": "newest", "limit": LIMIT_MAX},
@@ -237,9 +263,11 @@ async def _page(context: Context, wanted: ListParameters) -> Page[DetailedShipme
             service=wanted.service,
             flag=wanted.flag,
             statuses=_TROUBLED if wanted.in_trouble else None,
-            numbers=None
-            if wanted.tracking_number is None
-            else await _numbers(connection, wanted.tracking_number, wanted.carrier_id),
+            numbers=(
+                None
+                if wanted.tracking_number is None
+                else await _numbers(connection, wanted.tracking_number, wanted.carrier_id)
+            ),
             attached_to=attached_to,
             since=wanted.updated_after or BEGINNING_OF_TIME,
             before=before,

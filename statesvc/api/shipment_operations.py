@@ -75,7 +75,9 @@ async def get_shipment_by_id(
 ) -> RawAnswer[Shipment]:
     """Show a shipment by its id.
 
-    The answer is that of the call by number; its `carrier_id`, `tracking_number` and `discriminator` lead to the other calls.
+    The answer is that of the call by number; its `carrier_id`, `tracking_number` and
+    `discriminator` lead to the other calls.
+
 
     """
     wanted = call.parameters
@@ -270,7 +272,8 @@ async def _state(
     shipment = await _shipment(
         connection, found, horizon, keyring=await context.keyring() if personal else None
     )
-    # the erasure state stands in the body; so do the others of the number and what the caller may see
+    # the erasure state stands in the body; so do the others of the number and what the caller may
+    # see
     answer = tagged(call, shipment, head_hash=found.shipment.head_hash)
     if call.status != NOT_MODIFIED and shipment.get("signed_by") is not None:
         await context.readings.record_shipment(connection, call, found.shipment, name="state")

@@ -56,14 +56,16 @@ async def find_asked(
         case OtherDiscriminators(count):
             raise Problem(
                 Code.NOT_FOUND,
-                f"the number is known {count} times, never with this discriminator; ask without it to see them",
+                f"the number is known {count} times, never with this discriminator; ask without it"
+                " to see them",
             )
         case None if asked.carrier_id not in CARRIERS:
             raise unknown_carrier(asked.carrier_id, CARRIERS)
         case None if horizon is not None:
             raise Problem(
                 Code.NOT_FOUND,
-                f"no event of carrier {asked.carrier_id} that named this tracking number was sealed by {horizon.at.isoformat()}",
+                f"no event of carrier {asked.carrier_id} that named this tracking number was sealed"
+                f" by {horizon.at.isoformat()}",
             )
         case None:
             raise Problem(

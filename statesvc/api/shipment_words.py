@@ -37,4 +37,7 @@ def where(event: Answer) -> str:
 
 def observed(page: Answer) -> Iterator[str]:
     for each in page["observations"]:
-        yield f"observed {each['recorded_at']}: {each['kind']}, {each['hours']} h passed at {each['since']}"
+        yield (
+            f"observed {each['recorded_at']}: {each['kind']}, {each['hours']} h passed at"
+            f" {each['since']}"
+        )

@@ -22,7 +22,10 @@ class ShownFinding(TypedDict):
     urgency: Annotated[
         Literal["now", "human", "note"],
         Field(
-            description="`now`: a promise is broken; `human`: it waits for a decision; `note`: nobody need act."
+            description=(
+                "`now`: a promise is broken; `human`: it waits for a decision; `note`: nobody need"
+                " act."
+            )
         ),
     ]
     about: str

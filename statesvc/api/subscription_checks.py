@@ -43,11 +43,14 @@ class Unsent(NamedTuple):
         host = URL(self.url).host or "?"
         who = f"{self.name} ({host})" if self.name else host
         if self.disabled_seconds is not None:
-            return f"{who} was disabled {duration(self.disabled_seconds)} ago ({self.disabled_why}); {self.waiting:,} notifications wait"
+            return (
+                f"{who} was disabled {duration(self.disabled_seconds)} ago ({self.disabled_why});"
+                f" {self.waiting:,} notifications wait"
+            )
         answer = outcome_words(self.last_outcome, self.last_status_code)
         return (
-            f"{who} has taken nothing for {duration(self.failing_seconds or 0)} "
-            f"({self.failures} tries failed, the last: {answer}); {self.waiting:,} notifications wait"
+            f"{who} has taken nothing for {duration(self.failing_seconds or 0)} ({self.failures}"
+            f" tries failed, the last: {answer}); {self.waiting:,} notifications wait"
         )
 
 
@@ -73,10 +76,16 @@ def slow_findings(
     shown = slow if len(slow) <= NAMED_MAX else slow[:1]
     why = "nothing is sent" if cause else "it is slow, or limited"
     for each in shown:
-        text = f"{each.waiting:,} notifications wait, the first for {duration(each.oldest_ready_seconds)}: {why}"
+        text = (
+            f"{each.waiting:,} notifications wait, the first for"
+            f" {duration(each.oldest_ready_seconds)}: {why}"
+        )
         yield replace(_about(each.subscription_id, text), cause=cause)
     if len(slow) > len(shown):
-        text = f"so do {len(slow) - len(shown)} more at least: {'nothing is sent' if cause else 'they are slow, or limited'}"
+        text = (
+            f"so do {len(slow) - len(shown)} more at least:"
+            f" {'nothing is sent' if cause else 'they are slow, or limited'}"
+        )
         yield replace(_SUBSCRIBER, about="subscriptions", text=text, cause=cause)
 
 

@@ -45,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     words = _words(given)
     called = words[0] if words else None
-    # given arguments, the process is its caller's; and loading a command is half a second of computing by itself
+    # given arguments, the process is its caller's; and loading a command is half a second of
+    # computing by itself
     if arguments is None and called in _COMPUTE_FOR_LONG:
         lower_priority(niceness=_NICENESS)
     if arguments is None and called in _READ_FOR_LONG:
@@ -116,7 +117,8 @@ def build_parser(names: Collection[str]) -> tuple[TopParser, dict[str, CommandMo
     )
     modules: dict[str, CommandModule] = {}
 
-    def add(to: Any, name: str, row: ListedCommand) -> CommandParser:  # noqa: ANN401 - argparse has no public name for it
+    # argparse has no public name for it
+    def add(to: Any, name: str, row: ListedCommand) -> CommandParser:  # noqa: ANN401
         added: CommandParser = to.add_parser(name.rsplit(maxsplit=1)[-1], help=row.summary)
         if name in names:
             modules[name] = cast("CommandModule", import_module(row.module))
@@ -146,7 +148,8 @@ def _words(given: Sequence[str]) -> list[str]:
 def _read_env_file(given: str | None) -> None:
     named = given or os.environ.get("STATESVC_ENV_FILE")
     if named:
-        from statesvc.settings.env_file import add_env_file  # noqa: PLC0415 - loads the settings, which --help does not need
+        # loads the settings, which --help does not need
+        from statesvc.settings.env_file import add_env_file  # noqa: PLC0415
 
         add_env_file(Path(named), os.environ)
     for warning in RENAMES.adopt(os.environ):
@@ -195,7 +198,8 @@ def explained(run: Callable[[], int]) -> int:
     except (CarrierPackageError, UnknownAddOnError) as error:
         return _told(CommandError(str(error), exit_code=2))
     except Exception as error:
-        from statesvc.cli.explanation import explain  # noqa: PLC0415 - loads the database driver, which --help and most runs do not need
+        # loads the database driver, which --help and most runs do not need
+        from statesvc.cli.explanation import explain  # noqa: PLC0415
 
         words = explain(error)
         if words is None:

@@ -1,4 +1,4 @@
-"""API calls of commands, to a running service or in this process: single calls, and work in parts."""
+"""API calls of commands, to a service or in this process: single calls, and work in parts."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping

@@ -95,12 +95,14 @@ def check_archiving(found: WalArchiving) -> Iterator[Finding]:
         if found.is_streamed:
             yield warn(
                 _WAL,
-                "not archived by the server; someone streams it from a slot: a restore needs it to be pg_receivewal, not a standby",
+                "not archived by the server; someone streams it from a slot: a restore needs it to"
+                " be pg_receivewal, not a standby",
             )
         else:
             yield fail(
                 _WAL,
-                "not archived (archive_mode, archive_command): a restore would lose everything since the last base backup",
+                "not archived (archive_mode, archive_command): a restore would lose everything"
+                " since the last base backup",
             )
         return
     if found.failed_seconds is not None and (
@@ -108,8 +110,8 @@ def check_archiving(found: WalArchiving) -> Iterator[Finding]:
     ):
         yield fail(
             _WAL,
-            f"archiving fails: {found.failed} could not be archived {found.failed_seconds:,.0f} s ago; the server's log says why, "
-            "and the disk fills until it can",
+            f"archiving fails: {found.failed} could not be archived {found.failed_seconds:,.0f} s"
+            " ago; the server's log says why, and the disk fills until it can",
         )
     elif found.archived_seconds is None:
         yield fail(_WAL, "nothing was archived yet: `SELECT pg_switch_wal()` makes the server try")
@@ -118,14 +120,16 @@ def check_archiving(found: WalArchiving) -> Iterator[Finding]:
     ) > 2 * found.file_bytes and found.archived_seconds > LATE_SECONDS:
         yield fail(
             _WAL,
-            f"{(found.waiting_bytes or 0) / _MB:,.0f} MB are not archived; the last file was, {found.archived_seconds:,.0f} s ago",
+            f"{(found.waiting_bytes or 0) / _MB:,.0f} MB are not archived; the last file was,"
+            f" {found.archived_seconds:,.0f} s ago",
         )
     else:
         yield ok(_WAL, f"archived up to {found.archived}, {found.archived_seconds:,.0f} s ago")
     if found.timeout_seconds == 0:
         yield warn(
             _WAL,
-            f"archive_timeout is 0: what is in an open file of {found.file_bytes / _MB:,.0f} MB is lost with the disk; 60s is usual",
+            f"archive_timeout is 0: what is in an open file of {found.file_bytes / _MB:,.0f} MB is"
+            " lost with the disk; 60s is usual",
         )
 
 
@@ -134,9 +138,15 @@ def check_provider(days: int, *, backup_days: int) -> Finding:
 
     `backup_days`: the retention that erasures state.
     """
-    stated = f"the provider restores any time of the last {days} days, as STATESVC_BACKUP_PROVIDER_DAYS states; nothing here can check it"
+    stated = (
+        f"the provider restores any time of the last {days} days, as STATESVC_BACKUP_PROVIDER_DAYS"
+        " states; nothing here can check it"
+    )
     if days > backup_days:
-        retained = f"STATESVC_BACKUP_DAYS is {backup_days}: what was erased can be read from its backups for longer than erasures say"
+        retained = (
+            f"STATESVC_BACKUP_DAYS is {backup_days}: what was erased can be read from its backups"
+            " for longer than erasures say"
+        )
         return warn(_PROVIDED, f"{stated}. {retained}")
     return ok(_PROVIDED, f"{stated}: try a restore each quarter")
 
@@ -150,7 +160,10 @@ def check_slots(slots: Sequence[ReplicationSlot]) -> Iterator[Finding]:
                 f"{slot.name} lost what it needs: its reader must begin anew, from a base backup",
             )
         elif not slot.is_active:
-            held = f"{slot.name} has no reader and holds {slot.behind_bytes / _MB:,.0f} MB of the write-ahead log"
+            held = (
+                f"{slot.name} has no reader and holds {slot.behind_bytes / _MB:,.0f} MB of the"
+                " write-ahead log"
+            )
             yield warn(
                 "replication slots",
                 f"{held}: start the reader, or drop the slot (docs/runbook/DiskFilling.md)",
@@ -181,8 +194,8 @@ def check_base_backups(
     if oldest.days > backup_days:
         yield warn(
             _BASE,
-            f"the oldest ended {oldest.days} days ago, STATESVC_BACKUP_DAYS is {backup_days}: what was erased can be read from it "
-            "for longer than erasures say",
+            f"the oldest ended {oldest.days} days ago, STATESVC_BACKUP_DAYS is {backup_days}: what"
+            " was erased can be read from it for longer than erasures say",
         )
 
 
@@ -190,7 +203,8 @@ def unknown_base_backups() -> Finding:
     """Warn that the place of the base backups is not set."""
     return warn(
         _BASE,
-        "the database does not know of any: say --stanza NAME (pgBackRest) or --base-backups FOLDER (pg_basebackup)",
+        "the database does not know of any: say --stanza NAME (pgBackRest) or --base-backups FOLDER"
+        " (pg_basebackup)",
     )
 
 
@@ -200,7 +214,8 @@ async def _checksums(connection: AsyncConnection[Any]) -> Finding:
         return ok("data checksums", "on: a backup tool notices a page that the disk altered")
     return warn(
         "data checksums",
-        "off: a page that the disk altered goes into every backup unnoticed (pg_checksums --enable, server stopped)",
+        "off: a page that the disk altered goes into every backup unnoticed (pg_checksums --enable,"
+        " server stopped)",
     )
 
 
@@ -221,7 +236,8 @@ async def _master_key(connection: AsyncConnection[Any], settings: Settings) -> F
     if settings.keys.master_key is None:
         return warn(
             _KEY,
-            f"a file in {settings.database.data_dir}, and in no backup of the database: store a copy elsewhere",
+            f"a file in {settings.database.data_dir}, and in no backup of the database: store a"
+            " copy elsewhere",
         )
     return ok(
         _KEY,
@@ -238,8 +254,9 @@ async def _published_heads(
     if file is None and place is None:
         yield fail(
             _HEADS,
-            "none outside the database (STATESVC_CHECKPOINT_PUBLISH, STATESVC_SEALER_CHECKPOINT_FILE): after a restore the log would go on "
-            "differently, and nobody would notice",
+            "none outside the database (STATESVC_CHECKPOINT_PUBLISH,"
+            " STATESVC_SEALER_CHECKPOINT_FILE): after a restore the log would go on differently,"
+            " and nobody would notice",
         )
     if file is not None:
         try:
@@ -254,8 +271,8 @@ async def _published_heads(
     elif file is not None:
         yield warn(
             _HEADS,
-            f"{file} alone is one machine's: where its disk dies with the database's, nothing says what was lost; "
-            "set STATESVC_CHECKPOINT_PUBLISH",
+            f"{file} alone is one machine's: where its disk dies with the database's, nothing says"
+            " what was lost; set STATESVC_CHECKPOINT_PUBLISH",
         )
 
 
@@ -272,6 +289,7 @@ def _head(where: str, note: str | None, size: int) -> Finding:
     if published > size:
         return fail(
             _HEADS,
-            f"{where} has {published:,} entries, the database {size:,}: it was restored, run docs/restore.md",
+            f"{where} has {published:,} entries, the database {size:,}: it was restored, run"
+            " docs/restore.md",
         )
     return ok(_HEADS, f"{where} has {published:,} of {size:,} entries")

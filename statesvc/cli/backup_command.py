@@ -96,7 +96,10 @@ def in_stanza(name: str, *, program: str = "pgbackrest") -> Sequence[datetime]:
     """Return when those of the stanza ended, oldest first. Raises BaseBackupError."""
     command = [program, f"--stanza={name}", "--output=json", *_LOGS, "info"]
     try:
-        ended = subprocess.run(command, capture_output=True, check=True, timeout=_ANSWER_SECONDS)  # noqa: S603 - no shell, a name of the operator's
+        # no shell, a name of the operator's
+        ended = subprocess.run(  # noqa: S603
+            command, capture_output=True, check=True, timeout=_ANSWER_SECONDS
+        )
     except FileNotFoundError as error:
         raise BaseBackupError(f"{program} is not installed here: run this where it is") from error
     except subprocess.CalledProcessError as error:

@@ -66,6 +66,7 @@ def open_points(carrier: Carrier, settings: Settings) -> list[str]:
         found.append(f"its address alone proves it: set {WEBHOOK_SECRET_PREFIX}{name}")
     elif carrier.leaves_choice and any(isinstance(scheme, UrlToken) for scheme in schemes):
         found.append(
-            f"its secret may stand in the URL, which proxies log: agree on a header, and name it in {WEBHOOK_AUTH_PREFIX}{name}"
+            "its secret may stand in the URL, which proxies log: agree on a header, and name it in"
+            f" {WEBHOOK_AUTH_PREFIX}{name}"
         )
     return found

@@ -1,4 +1,4 @@
-"""`statesvc carriers show CARRIER`: a carrier by its service, and on that machine by its settings."""
+"""`statesvc carriers show CARRIER`: a carrier by its service and, on its machine, its settings."""
 
 import argparse
 import asyncio
@@ -49,9 +49,9 @@ def _in_operation(
         "last_push": None if last is None else datetime.fromtimestamp(last, UTC).isoformat(),
         "pushed_in_an_hour": status["pushes_last_hour"].get(carrier_id),
         "queue": status["queue"]["carriers"].get(carrier_id),
-        "rollout": None
-        if rollout["changed_at"] is None
-        else {name: rollout[name] for name in states},
+        "rollout": (
+            None if rollout["changed_at"] is None else {name: rollout[name] for name in states}
+        ),
         "findings": [
             finding["text"] for finding in status["troubles"] if finding["about"] == carrier_id
         ],

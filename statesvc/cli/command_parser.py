@@ -151,7 +151,8 @@ class CommandParser(argparse.ArgumentParser):
                 *flags, **{**described, "help": argparse.SUPPRESS, "default": argparse.SUPPRESS}
             )
 
-    def add_subparsers(self, **arguments: Any) -> Any:  # noqa: ANN401 - argparse has no public name for it
+    # argparse has no public name for it
+    def add_subparsers(self, **arguments: Any) -> Any:  # noqa: ANN401
         """Add subcommands, which help lists before the options.
 
         Text of a subcommand in the list is in its own help, too.
@@ -164,7 +165,10 @@ class CommandParser(argparse.ArgumentParser):
             name, **{"description": given.get("help"), **given}
         )
         self._action_groups.insert(0, self._action_groups.pop())
-        self.epilog = f"`{self.prog} ACTION --help` says more about one; `statesvc` lists the options that stand anywhere."
+        self.epilog = (
+            f"`{self.prog} ACTION --help` says more about one; `statesvc` lists the options that"
+            " stand anywhere."
+        )
         return self.actions
 
     def error(self, message: str) -> NoReturn:
@@ -196,7 +200,8 @@ class CommandParser(argparse.ArgumentParser):
         """True if the command needs a subcommand."""
         return self.actions is not None and self.actions.required
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 - argparse's own
+    # argparse's own
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401
         if action is self.actions and value not in (known := list(action.choices or ())):
             self.exit(
                 2, f"{self.prog}: unknown command {value!r}{meant(self.prog, value, known)}\n"
@@ -221,7 +226,8 @@ def meant(program: str, word: str, known: Iterable[str]) -> str:
 
 def _elsewhere(action: str) -> list[str]:
     """Return the commands of other groups with an action of this name."""
-    from statesvc.cli.operation_table import declared_names  # noqa: PLC0415 - reads the table, which no other command line needs here
+    # reads the table, which no other command line needs here
+    from statesvc.cli.operation_table import declared_names  # noqa: PLC0415
 
     return sorted(name for name in declared_names() if name.split()[-1] == action)[:2]
 
@@ -244,7 +250,10 @@ class TopParser(CommandParser):
         groups = command_groups()
         width = max(len(name) for group in groups.values() for name in group)
         parts = [
-            "Acknowledges carriers' webhooks, keeps what they say in a log that nobody\ncan change, and tells subscribers.\n"
+            (
+                "Acknowledges carriers' webhooks, keeps what they say in a log that nobody\ncan change,"
+                " and tells subscribers.\n"
+            )
         ]
         parts.append(_section("Usage", ["statesvc COMMAND [ACTION] [OPTION ...]"]))
         parts += [

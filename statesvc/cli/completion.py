@@ -1,4 +1,4 @@
-"""`statesvc completion SHELL`: a script that has the shell complete commands, options and their choices.
+"""`statesvc completion SHELL`: a script that completes commands, options and choices.
 
 eval "$(statesvc completion bash)"                                        in ~/.bashrc
 statesvc completion zsh > "${fpath[1]}/_statesvc"                         once

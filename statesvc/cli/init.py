@@ -18,12 +18,14 @@ from statesvc.settings.variable_names import variable_of
 
 WIDTH = 118
 HEAD = f"""\
-# Settings of statesvc {__version__}, written by `statesvc init`: what is commented out has the default that it shows.
+# Settings of statesvc {__version__}, written by `statesvc init`: what is commented out has the
+# default that it shows.
 #
-#   statesvc --env-file FILE up        also systemd (EnvironmentFile=) and Docker (--env-file) read it
+#   statesvc --env-file FILE up        also systemd (EnvironmentFile=) and Docker (--env-file) read
+# it
 #
-# A line is NAME=value: no quotes, no backslashes, no `export`. What the environment sets wins. A misspelt name is refused.
-# It may hold secrets: leave it readable for its owner alone.
+# A line is NAME=value: no quotes, no backslashes, no `export`. What the environment sets wins. A
+# misspelt name is refused. It may hold secrets: leave it readable for its owner alone.
 """
 
 
@@ -31,13 +33,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--archive",
         metavar="PLACE",
-        help="a folder, or s3://bucket/prefix: bodies and months of the log go there. Asked for on a terminal; empty: none",
+        help=(
+            "a folder, or s3://bucket/prefix: bodies and months of the log go there. Asked for on a"
+            " terminal; empty: none"
+        ),
     )
     parser.add_argument(
         "--spool",
         metavar="URL",
-        help="nats://host/STREAM, or file:///folder on this machine: webhooks are kept there while the database is away. "
-        "Asked for on a terminal; empty: none",
+        help=(
+            "nats://host/STREAM, or file:///folder on this machine: webhooks are kept there while"
+            " the database is away. Asked for on a terminal; empty: none"
+        ),
     )
     parser.add_argument(
         "file",

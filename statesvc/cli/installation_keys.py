@@ -86,9 +86,9 @@ async def _rotate_master(options: argparse.Namespace) -> None:
         write_json(asdict(rotated))
     else:
         write_line(
-            f"{rotated.shipments:,} shipments' keys, {rotated.subscriptions} subscriptions' secrets and "
-            f"{rotated.service_keys + rotated.log_keys} keys of the service are sealed under "
-            "the first master key now; the others may be taken out of STATESVC_MASTER_KEY"
+            f"{rotated.shipments:,} shipments' keys, {rotated.subscriptions} subscriptions' secrets"
+            f" and {rotated.service_keys + rotated.log_keys} keys of the service are sealed under"
+            " the first master key now; the others may be taken out of STATESVC_MASTER_KEY"
         )
         if rotated.root_keys:
             write_line("the KMS wrapped the root key under the newest version of its key")
@@ -131,7 +131,8 @@ def role_name(text: str) -> str:
     """
     if not _NAME.fullmatch(text):
         raise CommandError(
-            "--role is lower-case letters, digits and _, and does not begin with statesvc, pg_ or postgres",
+            "--role is lower-case letters, digits and _, and does not begin with statesvc, pg_ or"
+            " postgres",
             exit_code=2,
         )
     return text
@@ -177,7 +178,8 @@ async def _make_role(dsns: Dsns, role: str, password: str, *, database: str) -> 
     made = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {};\n").format(named, word)
     if dsns.superuser is None:
         sys.stderr.write(
-            f"Have a superuser run these statements; the role works then:\n{(made + grants).as_string()}\n"
+            "Have a superuser run these statements; the role works"
+            f" then:\n{(made + grants).as_string()}\n"
         )
         return
     async with await connect(dsns.superuser) as connection:

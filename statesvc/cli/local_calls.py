@@ -129,7 +129,8 @@ async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
         folder, keyring = archive_folder(settings), _KeyringOnce(settings, connection)
 
         async def computing() -> "Computing":
-            from statesvc.api.computations import ComputingHere  # noqa: PLC0415 - loads what prints evidence, which others do not need
+            # loads what prints evidence, which others do not need
+            from statesvc.api.computations import ComputingHere  # noqa: PLC0415
             from statesvc.api.computing import Sources  # noqa: PLC0415
 
             return ComputingHere(
@@ -162,19 +163,22 @@ async def local_calls(*, is_finding: bool = False) -> AsyncIterator[LocalCalls]:
 
 
 def _tombstones(settings: Settings) -> "Tombstones":
-    from statesvc.cli.tombstone_places import configured_tombstones  # noqa: PLC0415 - few operations publish
+    # few operations publish
+    from statesvc.cli.tombstone_places import configured_tombstones  # noqa: PLC0415
 
     return configured_tombstones(settings)
 
 
 def _log_archive(settings: Settings) -> "History":
-    from statesvc.log.history import History  # noqa: PLC0415 - few operations read months of the log
+    # few operations read months of the log
+    from statesvc.log.history import History  # noqa: PLC0415
 
     return History(archive_folder(settings))
 
 
 def _targets(settings: Settings) -> "Targets":
-    from statesvc.delivery.targets import Targets  # noqa: PLC0415 - few operations send to receivers
+    # few operations send to receivers
+    from statesvc.delivery.targets import Targets  # noqa: PLC0415
 
     return Targets(
         allowed=settings.notifier.subscriber_allow,

@@ -41,7 +41,8 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
     except TombstoneError as error:
         raise CommandError(
-            f"what was erased and revoked since the backup cannot be read, so nothing is forked: {error}"
+            "what was erased and revoked since the backup cannot be read, so nothing is forked:"
+            f" {error}"
         ) from error
 
 
@@ -89,8 +90,9 @@ def _publication(settings: Settings) -> Publication:
     )
     if store is None and settings.checkpoint_file is None:
         raise CommandError(
-            "no place with published heads is configured (STATESVC_SEALER_CHECKPOINT_FILE, STATESVC_CHECKPOINT_PUBLISH): run this with "
-            "the sealer's settings, where its checkpoint file is"
+            "no place with published heads is configured (STATESVC_SEALER_CHECKPOINT_FILE,"
+            " STATESVC_CHECKPOINT_PUBLISH): run this with the sealer's settings, where its"
+            " checkpoint file is"
         )
     return Publication(
         file=settings.checkpoint_file,
@@ -118,7 +120,10 @@ def _write_loss(lost: LostHistory, *, as_json: bool) -> None:
 
 def _loss(lost: LostHistory) -> str:
     head = lost.head.checkpoint
-    return f"{lost.head.where} has {head.size:,} entries (epoch {head.epoch}); this database has the first {lost.size:,} of the log"
+    return (
+        f"{lost.head.where} has {head.size:,} entries (epoch {head.epoch}); this database has the"
+        f" first {lost.size:,} of the log"
+    )
 
 
 def _write(done: Fork, replayed: ReplayedTombstones, *, as_json: bool) -> None:
@@ -146,10 +151,12 @@ def _write(done: Fork, replayed: ReplayedTombstones, *, as_json: bool) -> None:
         write_line(f"retired again: log key {key.key_id.hex()}")
     for key in done.lost_keys:
         write_line(
-            f"lost with the secret that the backup lacks: log key {key.key_id.hex()}; it signs no more"
+            f"lost with the secret that the backup lacks: log key {key.key_id.hex()}; it signs no"
+            " more"
         )
     if done.new_key is not None:
         write_line(f"a new key of the log, for those who verify it: {done.new_key}")
     write_line(
-        f"The log is in epoch {done.epoch}, which begins at entry {done.lost.size:,}. The sealer goes on within half a minute."
+        f"The log is in epoch {done.epoch}, which begins at entry {done.lost.size:,}. The sealer"
+        " goes on within half a minute."
     )

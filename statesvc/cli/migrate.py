@@ -14,14 +14,17 @@ from statesvc.database.migrator import MigrationReport, migrate
 from statesvc.settings.service_settings import load_settings
 
 GUARD_NEEDS: Final = (
-    "for `psql -v ON_ERROR_STOP=1 -1`, after `statesvc migrate`, as a superuser: PostgreSQL lets nobody else make event triggers.\n"
-    "On a managed server as its master, where that is a member of the tables' owner and the provider lets it make them (docs/managed.md).\n"
-    "Otherwise do without: privileges and the tables' own triggers keep the log append-only, and `statesvc verify` finds the rest.\n"
+    "for `psql -v ON_ERROR_STOP=1 -1`, after `statesvc migrate`, as a superuser: PostgreSQL lets"
+    " nobody else make event triggers.\nOn a managed server as its master, where that is a member"
+    " of the tables' owner and the provider lets it make them (docs/managed.md).\nOtherwise do"
+    " without: privileges and the tables' own triggers keep the log append-only, and `statesvc"
+    " verify` finds the rest.\n"
 )
 
 ROLES_NEEDS: Final = (
-    "for `psql -X -v ON_ERROR_STOP=1`, before `statesvc migrate`, as a superuser or with CREATEROLE and CREATEDB (docs/managed.md).\n"
-    "It sets the passwords that STATESVC_OWNER_PASSWORD, STATESVC_SERVICE_PASSWORD and STATESVC_AUDITOR_PASSWORD hold where psql runs.\n"
+    "for `psql -X -v ON_ERROR_STOP=1`, before `statesvc migrate`, as a superuser or with CREATEROLE"
+    " and CREATEDB (docs/managed.md).\nIt sets the passwords that STATESVC_OWNER_PASSWORD,"
+    " STATESVC_SERVICE_PASSWORD and STATESVC_AUDITOR_PASSWORD hold where psql runs.\n"
 )
 
 
@@ -88,7 +91,8 @@ def _write(report: MigrationReport) -> None:
         write_line(f"pending  {label}")
     if report.newer:
         write_line(
-            f"the database is newer than this release (migrations {', '.join(map(str, report.newer))})"
+            "the database is newer than this release (migrations"
+            f" {', '.join(map(str, report.newer))})"
         )
     if not report.applied and not report.pending:
         write_line("the schema is up to date")

@@ -102,4 +102,6 @@ def _program(settings: DatabaseSettings) -> Path:
 
 def _psql(command: list[str | Path], environment: Mapping[str, str]) -> int:
     # its 2 would mean wrong use
-    return 1 if subprocess.run(command, env=environment, check=False).returncode else 0  # noqa: S603 - the program is ours
+    # the program is ours
+    ended = subprocess.run(command, env=environment, check=False)  # noqa: S603
+    return 1 if ended.returncode else 0

@@ -103,7 +103,10 @@ async def _change(task: Rebuild, options: argparse.Namespace) -> tuple[dict[str,
     began = time.monotonic()
     events = await task.rebuild()
     seconds = round(time.monotonic() - began, 3)
-    summary = f"{events:,} events in {seconds:.1f} s; swapped in. `--rollback` goes back, `--finish` lets the old table go."
+    summary = (
+        f"{events:,} events in {seconds:.1f} s; swapped in. `--rollback` goes back, `--finish` lets"
+        " the old table go."
+    )
     return {"events": events, "seconds": seconds}, summary
 
 

@@ -87,7 +87,8 @@ class RemoteCalls(Calls):
             content = json.dumps(body or {}).encode()
             headers["Content-Type"] = "application/json"
         url = f"{self._service.url}{path.format_map(in_path)}{'?' if query else ''}{query}"
-        return Request(url, data=content, headers=headers, method=method)  # noqa: S310 - http or https (`service_profile`)
+        # http or https (`service_profile`)
+        return Request(url, data=content, headers=headers, method=method)  # noqa: S310
 
     def _refused(self, error: HTTPError, operation: ListedOperation) -> CommandError:
         with error:
@@ -96,7 +97,8 @@ class RemoteCalls(Calls):
             problem: Mapping[str, Any] = json.loads(content)
             return CallRefusedError(problem, operation)
         return CommandError(
-            f"{self._service.url} answered {error.code} {error.reason}: is it the address of a service?"
+            f"{self._service.url} answered {error.code} {error.reason}: is it the address of a"
+            " service?"
         )
 
 

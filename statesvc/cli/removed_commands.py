@@ -9,19 +9,32 @@ from typing import Final
 
 REMOVED: Final[Mapping[str, str]] = {
     "archive query": "DuckDB reads the files of the archive: docs/archive-queries.md has its views",
-    "cell": "docs/engines.md routes by carrier with nginx or Envoy, and moves an installation "
-    "with PostgreSQL's own commands",
-    "logs": "`jq -r '[.timestamp, .level, .event] | join(\" \")'` shortens log lines, "
-    "from `journalctl -o cat -u 'statesvc*'` or a container",
-    "storage": "docs/runbook/DiskFilling.md has the query for the size of each table "
-    "and the one that predicts when the disk is full",
-    "carriers map --export": "add a row to the carrier's table by hand: docs/teaching-codes.md says how",
+    "cell": (
+        "docs/engines.md routes by carrier with nginx or Envoy, and moves an installation "
+        "with PostgreSQL's own commands"
+    ),
+    "logs": (
+        "`jq -r '[.timestamp, .level, .event] | join(\" \")'` shortens log lines, "
+        "from `journalctl -o cat -u 'statesvc*'` or a container"
+    ),
+    "storage": (
+        "docs/runbook/DiskFilling.md has the query for the size of each table "
+        "and the one that predicts when the disk is full"
+    ),
+    "carriers map --export": (
+        "add a row to the carrier's table by hand: docs/teaching-codes.md says how"
+    ),
     "carriers map --list": "`statesvc carriers mappings [CARRIER]` lists them",
     "carriers map --show": "`statesvc carriers mappings --revision REVISION` shows a code's rows",
-    "carriers map --renormalize": "`statesvc carriers renormalize CARRIER REVISION` reads the history again",
-    "carriers unmap --renormalize": "`statesvc carriers renormalize CARRIER REVISION` reads the history again",
-    "normalize --explain": "change a value of the file and compare what "
-    "`statesvc normalize CARRIER FILE` prints",
+    "carriers map --renormalize": (
+        "`statesvc carriers renormalize CARRIER REVISION` reads the history again"
+    ),
+    "carriers unmap --renormalize": (
+        "`statesvc carriers renormalize CARRIER REVISION` reads the history again"
+    ),
+    "normalize --explain": (
+        "change a value of the file and compare what `statesvc normalize CARRIER FILE` prints"
+    ),
 }
 """Sentences without a full stop, by the words of a command and its options."""
 

@@ -17,7 +17,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--wakeups",
         type=Path,
         metavar="FOLDER",
-        help="folder over which the roles of one machine wake each other at once; else the database does",
+        help=(
+            "folder over which the roles of one machine wake each other at once; else the database"
+            " does"
+        ),
     )
     parser.add_argument("--control", type=Path, metavar="PATH", help=argparse.SUPPRESS)
     role = parser.prog.rsplit(maxsplit=1)[-1]
@@ -28,7 +31,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "--socket",
             type=Path,
             metavar="PATH",
-            help="unix socket over which ingress and api of one machine hand connections to each other, so that one port serves both",
+            help=(
+                "unix socket over which ingress and api of one machine hand connections to each"
+                " other, so that one port serves both"
+            ),
         )
 
 

@@ -46,7 +46,8 @@ async def drill(calls: Calls, carrier_id: str, *, seconds: float, as_json: bool)
     if rollout["warnings"]:
         # nobody would take over, and what waits would wait for the fallback
         raise CommandError(
-            f"{carrier_id}: a drill would strand messages, and prove nothing: {'; '.join(rollout['warnings'])}",
+            f"{carrier_id}: a drill would strand messages, and prove nothing:"
+            f" {'; '.join(rollout['warnings'])}",
             exit_code=2,
         )
     asked_at = time.monotonic()
@@ -75,7 +76,8 @@ async def drill(calls: Calls, carrier_id: str, *, seconds: float, as_json: bool)
         )
         return 1 if stranded else 0
     write_line(
-        f"{carrier_id}: at 0 % after {turned_at - asked_at:.2f} s; what waited was leased by the stable reader {_said(taken)}"
+        f"{carrier_id}: at 0 % after {turned_at - asked_at:.2f} s; what waited was leased by the"
+        f" stable reader {_said(taken)}"
     )
     write_line(f"the candidate held {held} messages, and had ended them {_said(finished)}")
     write_line(f"stranded: {stranded}; at {rollout['percent']} % again")

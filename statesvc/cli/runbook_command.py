@@ -32,7 +32,8 @@ def run(options: argparse.Namespace) -> int:
     )
     if name is None:
         raise CommandError(
-            f"the runbook has no page {options.page!r}{meant('statesvc runbook', options.page, pages())}",
+            "the runbook has no page"
+            f" {options.page!r}{meant('statesvc runbook', options.page, pages())}",
             exit_code=2,
         )
     write_line(_MARKED.sub(lambda marked: paint(marked[0], Colour.BOLD), read(name).rstrip("\n")))

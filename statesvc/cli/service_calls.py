@@ -20,13 +20,15 @@ async def api_calls(
     """
     service = service_of(options)
     if service is not None:
-        from statesvc.cli.remote_calls import RemoteCalls  # noqa: PLC0415 - loads TLS, which a command on the machine does not need
+        # loads TLS, which a command on the machine does not need
+        from statesvc.cli.remote_calls import RemoteCalls  # noqa: PLC0415
 
         if not is_finding:
             sys.stderr.write(f"service: {service.url}\n")
         yield RemoteCalls(service)
         return
-    from statesvc.cli.local_calls import local_calls  # noqa: PLC0415 - loads the database driver, which a call from afar does not need
+    # loads the database driver, which a call from afar does not need
+    from statesvc.cli.local_calls import local_calls  # noqa: PLC0415
 
     async with local_calls(is_finding=is_finding) as calls:
         yield calls

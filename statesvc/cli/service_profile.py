@@ -1,4 +1,6 @@
-"""Choice of the service that a command calls: flags, a named profile, or the environment; else this machine's, in its own process.
+"""Choice of the service that a command calls: flags, a named profile, or the environment.
+
+Without any of them it is this machine's, in the command's own process.
 
 Profiles are in a file, `~/.config/statesvc/profiles.toml` (or STATESVC_PROFILES):
 
@@ -83,7 +85,8 @@ def _checked(url: str) -> str:
         or parts.fragment
     ):
         raise CommandError(
-            f"{url or 'an empty text'} is no address of a service: write https://HOST or http://HOST:PORT",
+            f"{url or 'an empty text'} is no address of a service: write https://HOST or"
+            " http://HOST:PORT",
             exit_code=2,
         )
     return url.rstrip("/")

@@ -63,7 +63,8 @@ async def running_database(
             dsns = await asyncio.to_thread(server.start)
         except DataInUseError as error:
             raise CommandError(
-                f"the database is being started or stopped by process {error.pid or 'unknown'}: try again soon"
+                f"the database is being started or stopped by process {error.pid or 'unknown'}: try"
+                " again soon"
             ) from error
         if make:
             ensure_master_key(settings)

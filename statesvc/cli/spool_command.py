@@ -1,4 +1,4 @@
-"""`statesvc spool list | drain`: the messages that were acknowledged before the database had them."""
+"""`statesvc spool list | drain`: messages that were acknowledged before the database had them."""
 
 import argparse
 import asyncio

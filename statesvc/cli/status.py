@@ -76,7 +76,8 @@ def _away(error: Exception, options: argparse.Namespace) -> tuple[str, str, str]
     service = service_of(options)
     if service is not None:
         return ("service", service.url, str(error)) if isinstance(error, ServiceAwayError) else None
-    from statesvc.cli.local_calls import away_database  # noqa: PLC0415 - loads the database driver, which a call from afar does not need
+    # loads the database driver, which a call from afar does not need
+    from statesvc.cli.local_calls import away_database  # noqa: PLC0415
 
     database = away_database(error)
     if database is None:
@@ -172,12 +173,18 @@ def _accounted(promise: Mapping[str, Any]) -> str:
         return (
             f"{name}: not counted yet"
             if seconds is None
-            else f"{name}: none in the {_DAYS} days up to {duration(seconds)} ago; newer ones are counted next"
+            else (
+                f"{name}: none in the {_DAYS} days up to {duration(seconds)} ago; newer ones are"
+                " counted next"
+            )
         )
     if not waiting and not missing:
         return f"{name}: all {expected:,} of {_DAYS} days accounted for ({checked})"
     lost = f", {paint(f'{missing:,} MISSING', Colour.RED)}" if missing else ""
-    return f"{name}: {expected - waiting - missing:,} of {expected:,} of {_DAYS} days done, {waiting:,} wait{lost} ({checked})"
+    return (
+        f"{name}: {expected - waiting - missing:,} of {expected:,} of {_DAYS} days done,"
+        f" {waiting:,} wait{lost} ({checked})"
+    )
 
 
 def _sending(outbox: Mapping[str, int]) -> str:
@@ -222,14 +229,18 @@ def _show_carriers(status: Mapping[str, Any]) -> None:
             [
                 (
                     carrier_id,
-                    f"{duration(max(0.0, now - last[carrier_id]), units=1)} ago"
-                    if carrier_id in last
-                    else None,
+                    (
+                        f"{duration(max(0.0, now - last[carrier_id]), units=1)} ago"
+                        if carrier_id in last
+                        else None
+                    ),
                     *pushed.get(carrier_id, (0, 0, 0)),
                     lane["ready"],
-                    None
-                    if lane["oldest_ready_seconds"] is None
-                    else duration(lane["oldest_ready_seconds"]),
+                    (
+                        None
+                        if lane["oldest_ready_seconds"] is None
+                        else duration(lane["oldest_ready_seconds"])
+                    ),
                     lane["leased"],
                     lane["scheduled"],
                     lane["held"],

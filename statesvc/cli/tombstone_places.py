@@ -22,5 +22,6 @@ async def publish_tombstones(tombstones: Tombstones, published: Sequence[Tombsto
         await tombstones.publish(published)
     except TombstoneError as error:
         raise CommandError(
-            f"done in this database, but a restore would undo it: {error}. Run the command again to complete it"
+            f"done in this database, but a restore would undo it: {error}. Run the command again to"
+            " complete it"
         ) from error

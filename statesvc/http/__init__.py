@@ -1,1 +1,4 @@
-"""HTTP as all parts of the service speak it: routes with their contract, problems, keys, pages, health. Knows no domain."""
+"""HTTP of all parts of the service: routes with their contract, problems, keys, pages, health.
+
+Knows no domain.
+"""

@@ -34,7 +34,10 @@ def build_app(
     limits: KeyLimits | None = None,
     body_bytes_max: int = BODY_BYTES_MAX,
 ) -> web.Application:
-    """Build the application. `keys` None: no call has a scope. Handlers that read their body themselves bound it themselves."""
+    """Build the application.
+
+    `keys` None: no call has a scope. Handlers that read their body themselves bound it themselves.
+    """
     app = web.Application(middlewares=[problems], client_max_size=body_bytes_max)
     app.on_response_prepare.append(show_preference)
     app.on_response_prepare.append(show_removed_fields)
@@ -44,8 +47,8 @@ def build_app(
     by_path = {
         route.path: [other for other in served if other.path == route.path] for route in served
     }
-    # of two paths that fit, that with fewer parameters is meant, and takes its own methods alone: `/v1/things/search`; what takes any
-    # rest of a path (`{rest:.+}`) is meant last
+    # of two paths that fit, that with fewer parameters is meant, and takes its own methods alone:
+    # `/v1/things/search`; what takes any rest of a path (`{rest:.+}`) is meant last
     for path in sorted(by_path, key=lambda path: (":" in path, path.count("{"))):
         for route in by_path[path]:
             add = (
@@ -188,7 +191,8 @@ class Server:
             sharing=sharing,
             is_shared=is_shared,
             is_adopted=is_adopted,
-            # signatures are over the bytes as sent; a compressed body is refused instead of inflated
+            # signatures are over the bytes as sent; a compressed body is refused instead of
+            # inflated
             auto_decompress=False,
             lingering_time=LINGERING_SECONDS,
             keepalive_timeout=KEEPALIVE_SECONDS,
@@ -196,7 +200,10 @@ class Server:
         )
 
     async def stop(self) -> None:
-        """Take no new connections, let running requests end within the grace. Safe to call twice, and before `start`."""
+        """Take no new connections, let running requests end within the grace.
+
+        Safe to call twice, and before `start`.
+        """
         if not self._started:
             return
         self._started = False

@@ -35,7 +35,10 @@ class Call(Generic[P, B]):
 
     @property
     def why(self) -> Mapping[str, str]:
-        """`why`, for the details of the log's entry; empty where the caller did not say. Raises Problem."""
+        """`why`, for the details of the log's entry; empty where the caller did not say.
+
+        Raises Problem.
+        """
         return why_details(self.said)
 
 

@@ -13,7 +13,9 @@ NEXT: str = "next_cursor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallParts:
-    """Counts in the answers of such an operation. `summed`: what one call did; a count, or counts by reason.
+    """Counts in the answers of such an operation.
+
+    `summed`: what one call did; a count, or counts by reason.
 
     `left`: what is not done yet, where the answers say so; else the first of `summed` is what is
     worked through. `repeats`: the call is made again as it was, while some is left, for it needs no

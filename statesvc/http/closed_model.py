@@ -1,4 +1,7 @@
-"""The base of models that refuse members which they do not name, so that a typing error never passes for a default."""
+"""The base of models that refuse members which they do not name.
+
+So a typing error never passes for a default.
+"""
 
 from pydantic import BaseModel, ConfigDict
 

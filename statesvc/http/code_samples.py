@@ -77,9 +77,8 @@ def _request(method: str, path: str, call: Mapping[str, Any]) -> _Request:
 
 
 def _curl(request: _Request, *, is_stream: bool) -> str:
-    lines = [
-        f'curl{" -N" if is_stream else ""}{"" if request.method == "GET" else f" -X {request.method}"} "$API{request.path}"'
-    ]
+    method = "" if request.method == "GET" else f" -X {request.method}"
+    lines = [f'curl{" -N" if is_stream else ""}{method} "$API{request.path}"']
     if request.takes_key:
         lines.append('-H "Authorization: Bearer $KEY"')
     lines += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in request.headers.items()]
@@ -102,7 +101,10 @@ def _python(request: _Request) -> str:
         written = pprint.pformat(request.body, width=100, sort_dicts=False).replace("\n", "\n    ")
         arguments.append(f"json={written}" if request.is_json else f"content={request.body!r}")
     given = "".join(f"\n    {argument}," for argument in arguments)
-    return f"import os\n\nimport httpx\n\nanswer = httpx.request({given}\n)\nprint(answer.raise_for_status().text)"
+    return (
+        "import os\n\nimport httpx\n\nanswer ="
+        f" httpx.request({given}\n)\nprint(answer.raise_for_status().text)"
+    )
 
 
 def _node(request: _Request) -> str:

@@ -17,8 +17,9 @@ from statesvc.http.problem import PROBLEM_KINDS
 REDOC: Final = "redoc-2.5.2.standalone.js"
 _POLICY: Final = (
     # Redoc writes its styles into the page, and searches in a worker that it makes itself
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; worker-src blob:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:;"
+    " connect-src 'self'; worker-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors"
+    " 'none'"
 )
 _FILES: Final[Mapping[str, tuple[str, str, str]]] = {
     f"/docs/{REDOC}": (f"vendor/{REDOC}", "text/javascript", "public, max-age=31536000, immutable"),
@@ -36,7 +37,7 @@ def documentation_routes(
     hooks: Sequence[Hook] = (),
     examples: Callable[[], Examples] = dict,
 ) -> list[Route]:
-    """Return `/openapi.json` and `/docs` for these routes, and the requests that the service itself makes."""
+    """Return `/openapi.json` and `/docs` for these routes and for the requests of the service."""
     # schemas of all bodies, ten megabytes on the way to one
     document = forked_result(
         lambda: orjson.dumps(

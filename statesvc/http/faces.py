@@ -1,7 +1,8 @@
 """The faces of an operation besides HTTP: its commands, forms and pages, each declared beside it.
 
-Texts of fields are said once, in the models of parameters and body: they are the document's, the command's help and the form's hints.
-What the answer looks like is the operation's `view` (`statesvc.http.views`), or that of one face, where it says another thing.
+Texts of fields are said once, in the models of parameters and body: they are the document's, the
+command's help and the form's hints. What the answer looks like is the operation's `view`
+(`statesvc.http.views`), or that of one face, where it says another thing.
 """
 
 from collections.abc import Mapping
@@ -13,11 +14,14 @@ from statesvc.http.views import Views
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Annotation of a field: how people are asked for it. `label`, `hint`: on a form; `flag`, `metavar`, `help`: of a command.
+    """Annotation of a field: how people are asked for it.
 
-    `hint` and `help` only where the field's description does not do for people. `null`: the word for null on the command line; `const`:
-    the flag takes no value and stands for this one. `listed_by`: the operation that lists such ids, of which a command takes the first
-    characters; `newest`: it looks at so many of them, 0: at all.
+    `label`, `hint`: on a form; `flag`, `metavar`, `help`: of a command.
+
+    `hint` and `help` only where the field's description does not do for people. `null`: the word
+    for null on the command line; `const`: the flag takes no value and stands for this one.
+    `listed_by`: the operation that lists such ids, of which a command takes the first characters;
+    `newest`: it looks at so many of them, 0: at all.
     """
 
     label: str = ""
@@ -35,7 +39,8 @@ class Asked:
 class Also:
     """A further call of a command: `operation` answers a list, shown below and printed as `member`.
 
-    It takes the command's fields that it has, and `given`, members of the first answer: without one of them it is not made.
+    It takes the command's fields that it has, and `given`, members of the first answer: without one
+    of them it is not made.
     """
 
     operation: str
@@ -46,14 +51,18 @@ class Also:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command that makes this one call. `name`: its words after `statesvc`; `summary`: where the operation's own says another thing.
+    """A command that makes this one call.
 
-    `arguments`: fields that take no flag, in their order; the default is those of the path. `fields`: the others that it takes; the default
-    is all that have a plain value; a member of a member is `guard.messages`. `required`: also these; `defaults`: sent where they are left
-    out. `fixed`: what it sets itself; `preset`: likewise, unless `--all` is given. `preview`: the operation that shows what it would do:
-    without `--yes` the command shows that alone. `renamed`: members of `--json` by their names in the answer; `is_rows`: of a list the rows
-    alone. A list without `cursor` among its `fields` is shown to its end. Of two commands with a name, that with an argument runs where it
-    is given.
+    `name`: its words after `statesvc`; `summary`: where the operation's own says another thing.
+
+    `arguments`: fields that take no flag, in their order; the default is those of the path.
+    `fields`: the others that it takes; the default is all that have a plain value; a member of a
+    member is `guard.messages`. `required`: also these; `defaults`: sent where they are left out.
+    `fixed`: what it sets itself; `preset`: likewise, unless `--all` is given. `preview`: the
+    operation that shows what it would do: without `--yes` the command shows that alone. `renamed`:
+    members of `--json` by their names in the answer; `is_rows`: of a list the rows alone. A list
+    without `cursor` among its `fields` is shown to its end. Of two commands with a name, that with
+    an argument runs where it is given.
     """
 
     name: str
@@ -73,11 +82,15 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """A form of the console that makes this one call, at a page whose path has the call's parameters in braces.
+    """A form of the console that makes this one call.
 
-    It is shown before what it would do: the view of a dry run where the body has `dry_run`, else `would`, drawn from the answer of the
-    operation `preview` where one is named; with `is_filled` the form begins with that answer. `fields`: of the body, its members
-    (`meaning.status`), or the query. `kept`: fields with the value that the preview answered. `then`: the page that it leads to.
+    `path`: of its page, with the call's parameters in braces.
+
+    It is shown before what it would do: the view of a dry run where the body has `dry_run`, else
+    `would`, drawn from the answer of the operation `preview` where one is named; with `is_filled`
+    the form begins with that answer. `fields`: of the body, its members (`meaning.status`), or the
+    query. `kept`: fields with the value that the preview answered. `then`: the page that it leads
+    to.
     """
 
     path: str
@@ -99,9 +112,10 @@ class Form:
 class ConsolePage:
     """A page of the console that shows what this call answers.
 
-    `fixed`: parameters that it sets itself; `filter`: those that a visitor chooses, with `preset` at first. `menu`, `group`: its entry in
-    the left column. `acts`: paths of forms that it leads to, the most likely first; `row_acts`: of each row. `runbook`: pages of the
-    runbook. `is_live`: it updates itself. `personal`: what a call with `include=personal` shows, to who gives a reason.
+    `fixed`: parameters that it sets itself; `filter`: those that a visitor chooses, with `preset`
+    at first. `menu`, `group`: its entry in the left column. `acts`: paths of forms that it leads
+    to, the most likely first; `row_acts`: of each row. `runbook`: pages of the runbook. `is_live`:
+    it updates itself. `personal`: what a call with `include=personal` shows, to who gives a reason.
     """
 
     path: str

@@ -36,7 +36,7 @@ def shipped_migrations() -> frozenset[int]:
 
 class Ready(Protocol):
     async def failing(self) -> Mapping[str, str]:
-        """Return why the process should get no traffic, by the name of the check; empty: it should."""
+        """Return why the process should get no traffic, by check; empty: it should."""
 
 
 Check = Callable[[], str | None]

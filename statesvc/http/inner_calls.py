@@ -1,4 +1,6 @@
-"""The calls of the API, made in this process by a page or a command: same contract, same scope, same limits, same entries in the log.
+"""The calls of the API, made in this process by a page or a command.
+
+They have the same contract, scope, limits and entries in the log.
 
 There is no other way from either to what an operator changes.
 """
@@ -96,19 +98,26 @@ class InnerCalls:
         accept: str = "application/json",
         **stated: Unpack[CallArguments],
     ) -> Fetched:
-        """Return the answer as the media type `accept`: of a call that answers a file. Raises Problem."""
+        """Return the answer as the media type `accept`: of a call that answers a file.
+
+        Raises Problem.
+        """
         route = self._routes[name]
         contract = route.operation
         if contract.scope is not None:
             require_scope(caller, Scope(contract.scope))
         call = Call(
             caller=caller,
-            parameters=None
-            if contract.parameters is None
-            else _checked_parameters(contract.parameters, stated["given"]),
-            body=None
-            if contract.request is None
-            else checked_body(contract.request, stated.get("body") or {}),
+            parameters=(
+                None
+                if contract.parameters is None
+                else _checked_parameters(contract.parameters, stated["given"])
+            ),
+            body=(
+                None
+                if contract.request is None
+                else checked_body(contract.request, stated.get("body") or {})
+            ),
             said=stated.get("why", ""),
             accept=accept,
         )
@@ -127,7 +136,10 @@ class InnerCalls:
 
 
 def checked_body(model: type[M], values: Mapping[str, Json]) -> M:
-    """Return the values as the body of a call has them; numbers may be texts, as forms send them. Raises Problem."""
+    """Return the values as the body of a call has them; numbers may be texts, as forms send them.
+
+    Raises Problem.
+    """
     try:
         return model.model_validate_json(orjson.dumps(values))
     except ValidationError as error:

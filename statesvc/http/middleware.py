@@ -43,7 +43,10 @@ _JSON_TYPES: Final = frozenset({"application/json", "application/octet-stream"})
 
 
 def names_of(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return all names that it takes, and those of lists, as its JSON schema has them, which takes megabytes to build."""
+    """Return all names that it takes, and those of lists.
+
+    Its JSON schema has them too, and takes megabytes to build.
+    """
     fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
     return frozenset(fields), frozenset(
         name for name, annotation in fields.items() if _is_list(annotation)
@@ -86,7 +89,7 @@ class Parameters:
         self._numbers = {} if model is None else numbers_of(model)
 
     def checked(self, request: web.Request) -> BaseModel | None:
-        """Return the parameters as the model has them; raise the problem `invalid_request` where they break it."""
+        """Return the parameters as the model has them. Raises the problem `invalid_request`."""
         path = request.match_info
         given: dict[str, Any] = {name: value for name, value in path.items() if name in self._names}
         violations = []
@@ -112,7 +115,8 @@ class Parameters:
                 violations.append(
                     Violation(
                         f"/query/{name}",
-                        f"should be {'an integer' if kind is int else 'a number'}, written in digits",
+                        f"should be {'an integer' if kind is int else 'a number'}, written in"
+                        " digits",
                     )
                 )
         if violations:
@@ -149,7 +153,11 @@ async def checked_body(
 
 
 def _validated(model: type[BaseModel], content: bytes) -> BaseModel:
-    """Validate. Raises ValidationError. To JSON Schema 60.0 is an integer; to pydantic, where it is strict, it is none."""
+    """Validate.
+
+    Raises ValidationError. To JSON Schema 60.0 is an integer; to pydantic, where it is strict, it
+    is none.
+    """
     try:
         return model.model_validate_json(content, strict=True)
     except ValidationError as error:
@@ -171,7 +179,10 @@ def _whole(text: str) -> int | float:
 
 
 async def whole_body(request: web.Request) -> bytes:
-    """Read the body; raise the problem `bad_request` where the client hangs up in the middle of it, or frames it wrongly."""
+    """Read the body.
+
+    Raises the problem `bad_request` where the client hangs up in the middle, or frames it wrongly.
+    """
     try:
         return await request.read()
     except (web.RequestPayloadError, HttpProcessingError, ConnectionError):
@@ -196,7 +207,7 @@ def invalid(error: ValidationError, part: str, model: type[BaseModel]) -> Proble
 
 
 def guarded(route: Route, keys: Keys | None, limits: KeyLimits | None = None) -> Handler:
-    """Return the route's handler behind the checks that its operation declares, and the limits of the caller's key."""
+    """Return the route's handler behind its operation's checks and the limits of keys."""
     contract = route.operation
     if contract.scope is None and not contract.checked and contract.deadline_seconds is None:
         return route.handler
@@ -271,7 +282,10 @@ def _allowed(
 def showing_limits(
     limits: KeyLimits,
 ) -> Callable[[web.Request, web.StreamResponse], Awaitable[None]]:
-    """Add to every answer of a limited call, refusals too, what its key may still ask; for `on_response_prepare`."""
+    """Add to each answer of a limited call the remaining quota of its key.
+
+    To refusals too; for `on_response_prepare`.
+    """
 
     async def show(request: web.Request, response: web.StreamResponse) -> None:
         key_id = request.get(LIMITED_KEY)
@@ -297,12 +311,14 @@ async def problems(request: web.Request, handler: NextHandler) -> web.StreamResp
         ):
             translated = Problem(
                 Code.NOT_FOUND,
-                "no such path: it ends with a slash, or a part of it is empty; /docs lists all calls",
+                "no such path: it ends with a slash, or a part of it is empty; /docs lists all"
+                " calls",
             )
         return translated.response()
     except psycopg.Error as error:
         return _database_problem(request, error)
-    except Exception as error:  # noqa: BLE001 - the last line: the client gets a problem, the log the traceback
+    # the last line: the client gets a problem, the log the traceback
+    except Exception as error:  # noqa: BLE001
         return _defect(request, error)
 
 

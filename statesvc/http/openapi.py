@@ -8,52 +8,48 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from aiohttp import hdrs
-from pydantic import BaseModel, TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core.core_schema import (
-    DataclassField,
-    IntSchema,
-    LiteralSchema,
-    ModelField,
-    ModelSchema,
-    NoneSchema,
-    TupleSchema,
-    TypedDictField,
-)
 
 from statesvc.http.code_samples import code_samples
 from statesvc.http.introduction import INTRODUCTION, TAGS
+from statesvc.http.json_schemas import REFERENCE, Mode, Schemas, schema_of, schemas_of
 from statesvc.http.keys.key_limits import RATE_LIMIT, RATE_LIMIT_POLICY
 from statesvc.http.keys.key_store import Scope
-from statesvc.http.openapi_responses import Mode, Schemas, responses
+from statesvc.http.openapi_responses import responses
 from statesvc.http.operation import Operation, RequestHeader, Route
 from statesvc.http.problem import PROBLEM_KINDS, Code
 
-_REFERENCE: Final = "#/components/schemas/{model}"
-_PAGE_OF: Final = re.compile(r"^Page\[(\w+)\]$")
 _PATH_NAME: Final = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 _HEADERS: Final = {
-    RATE_LIMIT: "What the key may still ask of this process: `r` calls now, the whole quota again in `t` seconds.",
+    RATE_LIMIT: (
+        "What the key may still ask of this process: `r` calls now, the whole quota again in `t`"
+        " seconds."
+    ),
     RATE_LIMIT_POLICY: "The key's quota: `q` calls in `w` seconds.",
     str(hdrs.RETRY_AFTER): "Wait this many seconds before the next try.",
 }
-_INT32_MAX: Final = 2**31 - 1
 _SECURITY_SCHEMES: Final = {
     "key": {
         "type": "http",
         "scheme": "bearer",
-        "description": "An API key; `statesvc keys create` makes one. Lists of scopes: what it must have.",
+        "description": (
+            "An API key; `statesvc keys create` makes one. Lists of scopes: what it must have."
+        ),
     },
     "carrier": {
         "type": "apiKey",
         "in": "header",
         "name": "Authorization",
-        "description": "The carrier's own scheme on the raw bytes: a signature in a header of its own, a token, basic authentication.",
+        "description": (
+            "The carrier's own scheme on the raw bytes: a signature in a header of its own, a"
+            " token, basic authentication."
+        ),
     },
 }
 _PROBLEM_CODE: Final = {
     "type": "string",
-    "description": "What went wrong, for programs; docs/errors.md lists all. Later versions add some.",
+    "description": (
+        "What went wrong, for programs; docs/errors.md lists all. Later versions add some."
+    ),
     "enum": [code.value for code in Code],
 }
 _PROBLEM: Final = {
@@ -84,7 +80,10 @@ Examples = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """A request that the service makes to others: `kind`, a time and `data`, as Standard Webhooks has them. `examples`: bodies, by name."""
+    """A request of the service to others: `kind`, a time and `data` of Standard Webhooks.
+
+    `examples`: bodies, by name.
+    """
 
     kind: str
     name: str
@@ -109,58 +108,6 @@ class Hook:
                 "data": schemas[(self.data, "serialization")],
             },
         }
-
-
-class _Generator(GenerateJsonSchema):
-    """Answers are open: later versions add members, and words to their vocabularies. A page of things is a `ThingPage`."""
-
-    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
-        described = super().model_schema(schema)
-        if self.mode == "serialization":
-            described.pop("additionalProperties", None)
-        return described
-
-    def int_schema(self, schema: IntSchema) -> JsonSchemaValue:
-        """Describe an integer; typed clients hold it in 32 bits without a `format`."""
-        described = super().int_schema(schema)
-        if described.get("maximum", _INT32_MAX + 1) > _INT32_MAX:
-            described["format"] = "int64"
-        return described
-
-    def none_schema(self, schema: NoneSchema) -> JsonSchemaValue:  # noqa: ARG002 - pydantic's
-        """Describe a member that is always null: a typed client has no type for `null` alone."""
-        return {"const": None}
-
-    def tuple_schema(self, schema: TupleSchema) -> JsonSchemaValue:
-        """Describe a tuple; `items` too, for readers without `prefixItems` (OpenAPI 3.0's)."""
-        described = super().tuple_schema(schema)
-        if "prefixItems" in described:
-            described.setdefault("items", described["prefixItems"][0])
-        return described
-
-    def literal_schema(self, schema: LiteralSchema) -> JsonSchemaValue:
-        described = super().literal_schema(schema)
-        is_vocabulary = (
-            self.mode == "serialization"
-            and described.get("type") == "string"
-            and "enum" in described
-        )
-        return {"anyOf": [described, {"type": "string"}]} if is_vocabulary else described
-
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002 - pydantic's
-        return False
-
-    def normalize_name(self, name: str) -> str:
-        return super().normalize_name(_PAGE_OF.sub(r"\1Page", name))
-
-    def field_is_required(
-        self,
-        field: ModelField | DataclassField | TypedDictField,
-        total: bool,  # noqa: FBT001 - pydantic's
-    ) -> bool:
-        """Return whether the field is required; a dataclass is always sent whole, whatever defaults it has."""
-        is_sent = self.mode == "serialization" and field["type"] == "dataclass-field"
-        return is_sent or super().field_is_required(field, total)
 
 
 def build_document(
@@ -205,12 +152,14 @@ def build_document(
                 name: {"description": description, "schema": {"type": "string"}}
                 for name, description in _HEADERS.items()
             },
-            "securitySchemes": _SECURITY_SCHEMES
-            | {
-                other.name: other.scheme
-                for route in listed
-                if (other := route.operation.credential) is not None
-            },
+            "securitySchemes": (
+                _SECURITY_SCHEMES
+                | {
+                    other.name: other.scheme
+                    for route in listed
+                    if (other := route.operation.credential) is not None
+                }
+            ),
         },
         "x-problems": [
             {
@@ -222,17 +171,6 @@ def build_document(
             for code, meaning in PROBLEM_KINDS.items()
         ],
     }
-
-
-def schemas_of(wanted: Iterable[tuple[type[Any], Mode]]) -> tuple[Schemas, dict[str, Any]]:
-    """Return the schemas of models, and the definitions in `#/components/schemas` that they refer to."""
-    adapters: list[tuple[Any, Mode, TypeAdapter[Any]]] = [
-        (model, mode, TypeAdapter(model)) for model, mode in dict.fromkeys(wanted)
-    ]
-    found, document = TypeAdapter.json_schemas(
-        adapters, ref_template=_REFERENCE, schema_generator=_Generator
-    )
-    return found, document.get("$defs", {})
 
 
 def _schemas(routes: Sequence[Route], hooks: Sequence[Hook]) -> tuple[Schemas, dict[str, Any]]:
@@ -252,7 +190,7 @@ def _schemas(routes: Sequence[Route], hooks: Sequence[Hook]) -> tuple[Schemas, d
     found, definitions = schemas_of(wanted)
     for route in routes:
         if route.operation.parameters is not None:
-            definitions = _schema_of(route.operation.parameters).get("$defs", {}) | definitions
+            definitions = schema_of(route.operation.parameters).get("$defs", {}) | definitions
     for name, schema in definitions.items():
         if "title" in schema:
             schema["title"] = name
@@ -261,7 +199,7 @@ def _schemas(routes: Sequence[Route], hooks: Sequence[Hook]) -> tuple[Schemas, d
 
 def _hook(hook: Hook) -> dict[str, Any]:
     content = {
-        "schema": {"$ref": _REFERENCE.format(model=hook.name)},
+        "schema": {"$ref": REFERENCE.format(model=hook.name)},
         "examples": {name: {"value": example} for name, example in hook.examples.items()},
     }
     return {
@@ -282,16 +220,15 @@ def _hook(hook: Hook) -> dict[str, Any]:
         "requestBody": {"required": True, "content": {"application/json": content}},
         "responses": {
             "2XX": {
-                "description": "Taken. Anything else, or none within 15 s: it comes again later, under the same `webhook-id`."
+                "description": (
+                    "Taken. Anything else, or none within 15 s: it comes again later, under the"
+                    " same `webhook-id`."
+                )
             },
             "410": {"description": "You want no more: the subscription is disabled."},
         },
         "security": [],
     }
-
-
-def _schema_of(parameters: type[BaseModel]) -> dict[str, Any]:
-    return parameters.model_json_schema(ref_template=_REFERENCE, schema_generator=_Generator)
 
 
 def _require_distinct(operation_ids: Iterable[str]) -> None:
@@ -345,7 +282,7 @@ def _security(contract: Operation[Any]) -> list[dict[str, list[str]]]:
 
 
 def _parameters(contract: Operation[Any], path: str) -> list[dict[str, Any]]:
-    schema = {} if contract.parameters is None else _schema_of(contract.parameters)
+    schema = {} if contract.parameters is None else schema_of(contract.parameters)
     properties: dict[str, Any] = schema.get("properties", {})
     in_path = _PATH_NAME.findall(path)
     given = [

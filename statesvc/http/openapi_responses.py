@@ -1,20 +1,15 @@
 """Responses of the calls in the OpenAPI document."""
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from aiohttp import hdrs
 
+from statesvc.http.json_schemas import REFERENCE, Schemas
 from statesvc.http.keys.key_limits import RATE_LIMIT, RATE_LIMIT_POLICY
 from statesvc.http.operation import Operation
 from statesvc.http.problem import PROBLEM_KINDS, Code
 from statesvc.http.removed_fields import described_headers
 
-_REFERENCE: Final = "#/components/schemas/{model}"
-
-
-Mode = Literal["validation", "serialization"]
-Schemas = Mapping[tuple[Any, Mode], dict[str, Any]]
 _WAITED_FOR: Final = frozenset({"429", "503"})
 
 
@@ -84,5 +79,5 @@ def responses(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
 
 
 def _problem(contract: Operation[Any], description: str) -> dict[str, Any]:
-    content = {"schema": {"$ref": _REFERENCE.format(model="Problem")}}
+    content = {"schema": {"$ref": REFERENCE.format(model="Problem")}}
     return {"description": description, "content": dict.fromkeys(contract.problem_types, content)}

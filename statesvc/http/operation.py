@@ -1,15 +1,20 @@
-"""Contract of a call: its scope, what it takes, what it answers. Checked before the handler runs, and shown in OpenAPI.
+"""Contract of a call: its scope, what it takes, what it answers.
 
-An operation is declared once, on the function that runs it, and has three faces: HTTP, a command, a form of the console.
+Checked before the handler runs, and shown in OpenAPI.
+
+An operation is declared once, on the function that runs it, and has three faces: HTTP, a command, a
+form of the console.
 
     @operation("POST /v1/things/{thing_id}/paint", scope="ops", problems=(Code.NOT_FOUND,))
     async def paint_thing(context: Context, call: Call[ThingParameters, Paint]) -> Thing: ...
 
-The function's name is the operation's, its docstring the texts of the document, the models of its call what is checked, and what it
-returns the answer. A query parameter or a member that the models do not name is refused, so that a typing error never silently widens a
-list. What an answer is (a TypedDict, a dataclass, a pydantic model) is written to JSON as it stands.
+The function's name is the operation's, its docstring the texts of the document, the models of its
+call what is checked, and what it returns the answer. A query parameter or a member that the models
+do not name is refused, so that a typing error never silently widens a list. What an answer is (a
+TypedDict, a dataclass, a pydantic model) is written to JSON as it stands.
 
-A call whose handler reads its body or writes its response itself (webhooks, streams) is a `Route` with a handler of its own.
+A call whose handler reads its body or writes its response itself (webhooks, streams) is a `Route`
+with a handler of its own.
 """
 
 import hashlib
@@ -55,7 +60,10 @@ ScopeWord = Literal["ingest", "read", "audit", "pii", "subscriptions", "ops", "a
 
 
 class PartialChange(ClosedModel):
-    """A body that changes what it names: a member that is left out stays as it is, so no member has a default to show."""
+    """A body that changes what it names.
+
+    A member that is left out stays as it is, so no member has a default to show.
+    """
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -93,8 +101,8 @@ WHY_TAKEN: Final = {
 
 PREFER_TAKEN: Final = {
     PREFER: RequestHeader(
-        "`handling=strict`: what means nothing here is refused (422, with the word that was probably meant), where the answer "
-        "would have `warnings`. The default from release 0.3 on."
+        "`handling=strict`: what means nothing here is refused (422, with the word that was"
+        " probably meant), where the answer would have `warnings`. The default from release 0.3 on."
     )
 }
 PREFERENCE_APPLIED: Final = {"Preference-Applied": "`handling=strict`, where it was asked for."}
@@ -133,9 +141,12 @@ def _model_members(value: object) -> dict[str, Any]:
 
 
 def tagged(call: Call[Any, Any], value: T, *, head_hash: bytes) -> RawAnswer[T]:
-    """Return the value with an `ETag` of its history and its whole content; 304 without a body where the caller has that already.
+    """Return the value with an `ETag` of its history and content.
 
-    `head_hash`: of the last entry that the value is made of. A version may stand for other entries after a restore, a hash does not.
+    304 without a body where the caller has that already.
+
+    `head_hash`: of the last entry that the value is made of. A version may stand for other entries
+    after a restore, a hash does not.
     """
     content = printed(value)
     tag = f"{head_hash[:8].hex()}-{hashlib.blake2b(content, digest_size=9).hexdigest()}"
@@ -148,9 +159,12 @@ def tagged(call: Call[Any, Any], value: T, *, head_hash: bytes) -> RawAnswer[T]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential:
-    """Credential that a call takes in place of a key. `scheme`: as OpenAPI describes it, under its `name`.
+    """Credential that a call takes in place of a key.
 
-    `caller` answers None where the request has none of this kind, so that a key is needed, and raises the problem 401 for a bad one.
+    `scheme`: as OpenAPI describes it, under its `name`.
+
+    `caller` answers None where the request has none of this kind, so that a key is needed, and
+    raises the problem 401 for a bad one.
     """
 
     name: str
@@ -160,19 +174,24 @@ class Credential:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation(Generic[T]):
-    """The contract of one call, and, as a decorator of the function that runs it, the whole of it: `run` takes a context and a Call.
+    """The contract of one call; as a decorator, with the function that runs it.
 
-    `where`: method and path. `operation_id` names it in generated clients: verb and noun, never changed. `parameters` is a model of the
-    path's and the query's parameters (a field named as in the path is the path's). `statuses` describes the answers in words. `request`
-    is a body that is checked; where the handler reads the body itself, `accepts` has the media types and their contents.
-    `response_headers` (of answers that are no problem) are described in words. `rules`: sentences about what else is refused as
-    `invalid_request`, where no schema can say it. `checked` False: the handler takes any query and checks the rest itself (webhooks).
-    `carrier_authenticated`: by a carrier's own scheme, or a key with scope `ingest`. `is_computed`: it takes long to compute, so that a
-    key may have but a few such calls under way. `credential`: accepted in place of a key. `is_body_optional`: without a body all members
-    have their defaults. `streamed` is the model of each event of an answer that is a stream; `deadline_seconds` None: it may take as long
-    as it likes.
-    `parts`: it does as much as fits into a call. `view`: what its answer looks like to people. `commands`, `forms`, `pages`: its other
-    faces, where one call is all that they make.
+    `run` takes a context and a Call.
+
+    `where`: method and path. `operation_id` names it in generated clients: verb and noun, never
+    changed. `parameters` is a model of the path's and the query's parameters (a field named as in
+    the path is the path's). `statuses` describes the answers in words. `request` is a body that is
+    checked; where the handler reads the body itself, `accepts` has the media types and their
+    contents. `response_headers` (of answers that are no problem) are described in words. `rules`:
+    sentences about what else is refused as `invalid_request`, where no schema can say it. `checked`
+    False: the handler takes any query and checks the rest itself (webhooks).
+    `carrier_authenticated`: by a carrier's own scheme, or a key with scope `ingest`. `is_computed`:
+    it takes long to compute, so that a key may have but a few such calls under way. `credential`:
+    accepted in place of a key. `is_body_optional`: without a body all members have their defaults.
+    `streamed` is the model of each event of an answer that is a stream; `deadline_seconds` None: it
+    may take as long as it likes. `parts`: it does as much as fits into a call. `view`: what its
+    answer looks like to people. `commands`, `forms`, `pages`: its other faces, where one call is
+    all that they make.
     """
 
     where: str = field(default="", kw_only=False)
@@ -207,7 +226,10 @@ class Operation(Generic[T]):
     pages: tuple[ConsolePage, ...] = ()
 
     def __call__(self, run: Callable[[Any, Call[Any, Any]], Awaitable[R]]) -> "Operation[R]":
-        """Make the operation of the function that runs it: name, texts and models are the function's, unless they were given."""
+        """Make the operation of the function that runs it.
+
+        Name, texts and models are the function's, unless they were given.
+        """
         _, call, response = inspect.get_annotations(run).values()
         parameters, request = (None if model is type(None) else model for model in get_args(call))
         summary, _, description = inspect.cleandoc(run.__doc__ or "").partition("\n\n")
@@ -225,7 +247,7 @@ class Operation(Generic[T]):
 
     @property
     def is_limited(self) -> bool:
-        """True if a key's limits hold: not for ingest, which is admitted by itself, and not for streams."""
+        """True if a key's limits hold: not for ingest, which has its own, and not for streams."""
         return (
             self.scope is not None
             and self.scope != Scope.INGEST
@@ -246,7 +268,10 @@ Run = Callable[[Call[Any, Any]], Awaitable[object]]
 
 
 class Route:
-    """One call: where it is, who answers, what it promises. `run`: the operation in its context; None: only its handler answers."""
+    """One call: where it is, who answers, what it promises.
+
+    `run`: the operation in its context; None: only its handler answers.
+    """
 
     __slots__ = ("handler", "method", "operation", "path", "run")
 

@@ -1,7 +1,7 @@
 """Pages of lists: `{"items": [...], "next_cursor": null}`.
 
-A cursor is opaque and bound to the filter that it was made under: with another filter it is refused instead of skipping or
-repeating items.
+A cursor is opaque and bound to the filter that it was made under: with another filter it is refused
+instead of skipping or repeating items.
 """
 
 import base64
@@ -66,9 +66,10 @@ class Page(Generic[T]):
 def next_link(
     request: web.Request, answer: object, parameters: type[BaseModel] | None
 ) -> dict[str, str]:
-    """Return the header `Link` to the next page, empty where the answer is the last page, or none at all.
+    """Return the header `Link` to the next page; empty at the last page, or without pages.
 
-    The link is relative to the request, so that it holds behind a proxy which serves the API below a path.
+    The link is relative to the request, so that it holds behind a proxy which serves the API below
+    a path.
     """
     cursor = (
         answer.get("next_cursor")
@@ -87,7 +88,10 @@ def next_link(
 
 
 def encode_cursor(position: Sequence[Any], bound_to: Mapping[str, Any]) -> str:
-    """Return the cursor after `position` (the sort key of a page's last item) under the filter `bound_to` (both JSON values)."""
+    """Return the cursor after `position` under the filter `bound_to`, both JSON values.
+
+    `position`: the sort key of a page's last item.
+    """
     return (
         base64.urlsafe_b64encode(orjson.dumps([_VERSION, _binding(bound_to), *position]))
         .rstrip(b"=")
@@ -96,7 +100,11 @@ def encode_cursor(position: Sequence[Any], bound_to: Mapping[str, Any]) -> str:
 
 
 def decode_cursor(cursor: str, bound_to: Mapping[str, Any], *, fields: int) -> list[Any]:
-    """Return the position in a cursor; raise the problem `invalid_cursor` unless it has `fields` fields and was made under this filter."""
+    """Return the position in a cursor.
+
+    Raises the problem `invalid_cursor` unless it has `fields` fields and was made under this
+    filter.
+    """
     try:
         decoded = orjson.loads(
             base64.b64decode(
@@ -116,17 +124,24 @@ def decode_cursor(cursor: str, bound_to: Mapping[str, Any], *, fields: int) -> l
         case _:
             raise Problem(
                 Code.INVALID_CURSOR,
-                "send `next_cursor` as it was given, with the same filter; or start again without a cursor",
+                "send `next_cursor` as it was given, with the same filter; or start again without a"
+                " cursor",
             )
 
 
 def before_number(cursor: str | None, bound_to: Mapping[str, Any]) -> int:
-    """Return below which number the page begins, of a list by descending numbers. Raises the problem `invalid_cursor`."""
+    """Return below which number the page begins, of a list by descending numbers.
+
+    Raises the problem `invalid_cursor`.
+    """
     return NEWEST if cursor is None else _number(cursor, bound_to)
 
 
 def after_number(cursor: str | None, bound_to: Mapping[str, Any]) -> int:
-    """Return above which number the page begins, of a list by ascending numbers. Raises the problem `invalid_cursor`."""
+    """Return above which number the page begins, of a list by ascending numbers.
+
+    Raises the problem `invalid_cursor`.
+    """
     return 0 if cursor is None else _number(cursor, bound_to)
 
 
@@ -149,7 +164,8 @@ def position_of(cursor: str, position: type[T], bound_to: Mapping[str, Any]) -> 
     """Decode a cursor of `encode_position`. Raises the problem `invalid_cursor` otherwise."""
     names: Sequence[str] | None = getattr(position, "_fields", None)
     members = decode_cursor(cursor, bound_to, fields=1 if names is None else len(names))
-    # a forged cursor holds any values: what is no such position is refused before the database sees it
+    # a forged cursor holds any values: what is no such position is refused before the database sees
+    # it
     try:
         return TypeAdapter(position).validate_json(
             orjson.dumps(members[0] if names is None else members)

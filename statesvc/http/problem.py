@@ -27,7 +27,10 @@ RETRY_AFTER_SECONDS: Final = 2
 
 
 class Code(StrEnum):
-    """Error code, for programs. Only ever grows; `python -m tests.errors_page` writes docs/errors.md."""
+    """Error code, for programs.
+
+    Only ever grows; `python -m tests.errors_page` writes docs/errors.md.
+    """
 
     BAD_REQUEST = "bad_request"
     INVALID_CURSOR = "invalid_cursor"
@@ -256,7 +259,10 @@ PROBLEM: Final = web.ResponseKey("problem", str)
 
 
 class Problem(Exception):  # noqa: N818 - the RFC's word
-    """Raise it in a handler; it becomes the answer. `members` are extension members; a 503 gets `Retry-After` by itself."""
+    """Raise it in a handler; it becomes the answer.
+
+    `members` are extension members; a 503 gets `Retry-After` by itself.
+    """
 
     def __init__(
         self,
@@ -279,7 +285,10 @@ class Problem(Exception):  # noqa: N818 - the RFC's word
         return int(PROBLEM_KINDS[self.code].status)
 
     def document(self) -> dict[str, Any]:
-        """Return the members of the JSON object. `type` leads to the code in the service's own documentation."""
+        """Return the members of the JSON object.
+
+        `type` leads to the code in the service's own documentation.
+        """
         document: dict[str, Any] = {
             "type": f"/docs#problem-{self.code.value}",
             "title": PROBLEM_KINDS[self.code].title,

@@ -1,6 +1,7 @@
 """Parameters, members of bodies and calls that a release removed.
 
-Fields are accepted through 0.3 and have no effect; a warning in the header of the answer names each that a caller sends.
+Fields are accepted through 0.3 and have no effect; a warning in the header of the answer names each
+that a caller sends.
 """
 
 from collections.abc import Mapping
@@ -22,8 +23,9 @@ REMOVED: Final[Mapping[str, str]] = {
 }
 """The replacement of each removed field."""
 REMOVED_CALLS: Final[Mapping[str, str]] = {
-    "/v1/carriers/{carrier_id}/mappings/export": "add a row to the carrier's table by hand "
-    "(docs/teaching-codes.md)",
+    "/v1/carriers/{carrier_id}/mappings/export": (
+        "add a row to the carrier's table by hand (docs/teaching-codes.md)"
+    ),
 }
 """The replacement of each removed call by path, for the answer 404."""
 WARNING_HEADER: Final = "Statesvc-Warning"

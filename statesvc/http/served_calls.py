@@ -13,7 +13,7 @@ from statesvc.http.operation import Route
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedCalls:
-    """`readable`: connections that are there while the database only reads, too; `readable_keys`: keys found over them."""
+    """`readable`: connections while the database only reads, too; `readable_keys`: of these."""
 
     calls: Sequence[Route]
     pool: Connections

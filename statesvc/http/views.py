@@ -1,11 +1,12 @@
 """Views: what an answer looks like to people, declared once beside its operation.
 
-The command line prints a view and the console renders it, in the same words; JSON ignores it. `draw` makes blocks of a view and an
-answer, which both then lay out.
+The command line prints a view and the console renders it, in the same words; JSON ignores it.
+`draw` makes blocks of a view and an answer, which both then lay out.
 
-Texts are members of the answer (`"failing.since"`), sentences with members in braces (`"{discarded:dead letter} discarded"`: a noun as
-format counts it), or functions of the answer. Functions live in modules that load neither the database driver nor a carrier, because a
-command that calls a remote service imports them.
+Texts are members of the answer (`"failing.since"`), sentences with members in braces
+(`"{discarded:dead letter} discarded"`: a noun as format counts it), or functions of the answer.
+Functions live in modules that load neither the database driver nor a carrier, because a command
+that calls a remote service imports them.
 """
 
 import string
@@ -29,7 +30,10 @@ class Denied(str):
 
 
 class Column:
-    """One column of a table, or one row of facts. `link`: page of the console; `wide`: for `-o wide` and large screens alone."""
+    """One column of a table, or one row of facts.
+
+    `link`: page of the console; `wide`: for `-o wide` and large screens alone.
+    """
 
     __slots__ = ("link", "title", "value", "wide")
 
@@ -59,11 +63,17 @@ class _Part:
 
 
 class Table(_Part):
-    """The rows of a list: `items`, or the member `of`. Without columns: all members. `empty`: sentence where there are no rows."""
+    """The rows of a list: `items`, or the member `of`.
+
+    Without columns: all members. `empty`: sentence where there are no rows.
+    """
 
 
 class Details(_Part):
-    """The members of one object: the answer, or its member `of`; empty ones are left out. Without columns: all members."""
+    """The members of one object: the answer, or its member `of`; empty ones are left out.
+
+    Without columns: all members.
+    """
 
 
 class Sentences:
@@ -138,7 +148,8 @@ class Passage:
 Block: TypeAlias = Line | Grid | Listing | Passage
 
 
-def draw(view: Views, answer: Any, stated: Answer | None = None) -> list[Block]:  # noqa: ANN401 - JSON
+# JSON
+def draw(view: Views, answer: Any, stated: Answer | None = None) -> list[Block]:  # noqa: ANN401
     """Return the answer as blocks. `stated`: the caller's members; sentences may name them, too."""
     members = answer if isinstance(answer, dict) else {}
     given = {name: value for name, value in (stated or {}).items() if value not in (None, [])}
@@ -151,11 +162,15 @@ def draw(view: Views, answer: Any, stated: Answer | None = None) -> list[Block]:
         for block in (
             _lines(part, {**members, **given})
             if isinstance(part, Sentences)
-            else _passage(part, members)
-            if isinstance(part, Excerpt)
-            else _grid(part, _rows(member_of(members, part.of or "items")))
-            if isinstance(part, Table)
-            else _facts(part, member_of(members, part.of) if part.of else members)
+            else (
+                _passage(part, members)
+                if isinstance(part, Excerpt)
+                else (
+                    _grid(part, _rows(member_of(members, part.of or "items")))
+                    if isinstance(part, Table)
+                    else _facts(part, member_of(members, part.of) if part.of else members)
+                )
+            )
         )
     ]
 

@@ -84,7 +84,8 @@ class Channel:
         if connection.family in {socket.AF_INET, socket.AF_INET6} and hasattr(
             socket, "TCP_USER_TIMEOUT"
         ):
-            # also ends one that is dead, or stalled while so little happens that nothing waits for it here
+            # also ends one that is dead, or stalled while so little happens that nothing waits for
+            # it here
             connection.setsockopt(
                 socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(self._send_seconds * 3000)
             )

@@ -30,8 +30,11 @@ class StreamParameters(BaseModel):
     after: Annotated[
         CursorText | None,
         Field(
-            description="The `id` of the last event that the client has; -1: from the first entry on. Left out: from now on. The header "
-            f"`{LAST_EVENT_ID}`, which browsers send when they come back, goes before it.",
+            description=(
+                "The `id` of the last event that the client has; -1: from the first entry on. Left"
+                f" out: from now on. The header `{LAST_EVENT_ID}`, which browsers send when they"
+                " come back, goes before it."
+            ),
         ),
     ] = None
     carrier_id: Annotated[
@@ -50,7 +53,10 @@ class StreamParameters(BaseModel):
         str | None,
         Field(
             max_length=TOKEN_CHARS_MAX,
-            description="In place of a key: of `POST /v1/stream/tickets`, which names carriers and statuses.",
+            description=(
+                "In place of a key: of `POST /v1/stream/tickets`, which names carriers and"
+                " statuses."
+            ),
         ),
     ] = None
 
@@ -75,7 +81,8 @@ def routes(context: Context, streams: Streams, tickets: Tickets) -> Sequence[Rou
             request,
             selection=selection if asked.ticket is None else tickets.selection(asked.ticket),
             after=_last_event_id(request, asked.after),
-            # the ticket is the whole right: no cookie or key of the browser is involved, so a page of any origin may read what it opens
+            # the ticket is the whole right: no cookie or key of the browser is involved, so a page
+            # of any origin may read what it opens
             any_origin=asked.ticket is not None,
         )
 
@@ -88,12 +95,17 @@ def routes(context: Context, streams: Streams, tickets: Tickets) -> Sequence[Rou
             operation(
                 operation_id="stream_transitions",
                 summary="Stream changes of status as they happen",
-                description=f"Server-Sent Events from the sealed log, each once, in its order. Come back with the last `id` as "
-                f"`{LAST_EVENT_ID}` (or `after`) and nothing is missed or repeated, even after you were cut off for reading too slowly. "
-                "410: the log was restored from a backup and lost what the client has seen; `go_on_after` says where to go on. "
-                "`event: reset`: the id is not of this log; read what you need anew, what follows is from now on. "
-                "`event: opened` comes first; with its `id` a client that is cut off before any change comes back. "
-                "A comment comes every 15 s. Ends when the process stops or has no room for streams.",
+                description=(
+                    "Server-Sent Events from the sealed log, each once, in its order. Come back"
+                    f" with the last `id` as `{LAST_EVENT_ID}` (or `after`) and nothing is missed"
+                    " or repeated, even after you were cut off for reading too slowly. 410: the"
+                    " log was restored from a backup and lost what the client has seen;"
+                    " `go_on_after` says where to go on. `event: reset`: the id is not of this"
+                    " log; read what you need anew, what follows is from now on. `event: opened`"
+                    " comes first; with its `id` a client that is cut off before any change comes"
+                    " back. A comment comes every 15 s. Ends when the process stops or has no room"
+                    " for streams."
+                ),
                 scope="read",
                 credential=tickets.credential,
                 tag="log",

@@ -130,7 +130,8 @@ class Streams:
         """
         self._check_open()
         response = web.StreamResponse(headers=_HEADERS | (_ANY_ORIGIN if any_origin else {}))
-        # a client that comes back should find another process, which it can't on the same connection
+        # a client that comes back should find another process, which it can't on the same
+        # connection
         response.force_close()
         if request.method == hdrs.METH_HEAD:
             return response

@@ -56,7 +56,10 @@ class StreamTicket(TypedDict):
     path: Annotated[
         str,
         Field(
-            description="For EventSource: the stream with the ticket. Append `&after=<id>` to go on from an event."
+            description=(
+                "For EventSource: the stream with the ticket. Append `&after=<id>` to go on from an"
+                " event."
+            )
         ),
     ]
     expires_at: Annotated[
@@ -118,9 +121,12 @@ class Tickets:
 
 @operation(
     f"POST {PATH}/tickets",
-    description=f"Good for {TICKET_SECONDS} s, for this selection of the stream and nothing else. Fetch it on your server, "
-    "give it to the page: `new EventSource(path)`. When the page has to come back later, it asks your server for the next "
-    "ticket and appends `&after=` with the last id that it has.",
+    description=(
+        f"Good for {TICKET_SECONDS} s, for this selection of the stream and nothing else. Fetch it"
+        " on your server, give it to the page: `new EventSource(path)`. When the page has to come"
+        " back later, it asks your server for the next ticket and appends `&after=` with the last"
+        " id that it has."
+    ),
     scope="read",
     tag="log",
     is_body_optional=True,

@@ -36,7 +36,10 @@ class TransitionFeedParameters(BaseModel):
     after: Annotated[
         CursorText,
         Field(
-            description="`cursor` of the answer before, or the `id` of an event of the stream. Left out: from the first entry on.",
+            description=(
+                "`cursor` of the answer before, or the `id` of an event of the stream. Left out:"
+                " from the first entry on."
+            ),
         ),
     ] = "-1"
     limit: Annotated[
@@ -63,7 +66,10 @@ class TransitionFeed(TypedDict):
     next_cursor: Annotated[
         str | None,
         Field(
-            description="`after` of the next call; null where this was the end for now. A page with one may be empty."
+            description=(
+                "`after` of the next call; null where this was the end for now. A page with one may"
+                " be empty."
+            )
         ),
     ]
     cursor: Annotated[

@@ -115,7 +115,8 @@ def opening_frame(*, retry_seconds: float, place: LogCursor) -> bytes:
     It may be cut off before the first transition.
     """
     data: StreamOpened = {"cursor": str(place)}
-    # an event with data: parsers (eventsource-parser among them) drop the id of a block that has none
+    # an event with data: parsers (eventsource-parser among them) drop the id of a block that has
+    # none
     return b"retry: %d\nid: %b\nevent: opened\ndata: %b\n\n" % (
         round(retry_seconds * 1000),
         str(place).encode(),

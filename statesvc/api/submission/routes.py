@@ -97,8 +97,11 @@ class SubmissionParameters(ClosedModel):
     notify: Annotated[
         bool,
         Field(
-            description="`false`: no subscription is sent what these events change, as for the import of a history. Their entries in "
-            "the log say so; state, history, stream and feed have them as any others."
+            description=(
+                "`false`: no subscription is sent what these events change, as for the import of a"
+                " history. Their entries in the log say so; state, history, stream and feed have"
+                " them as any others."
+            )
         ),
     ] = True
 
@@ -139,7 +142,8 @@ class Submission:
         if verdict is Verdict.CONFLICT:
             raise Problem(
                 Code.CONFLICT,
-                "an event with this carrier_id and event_id states other facts; nothing was changed, the contradiction is in the audit",
+                "an event with this carrier_id and event_id states other facts; nothing was"
+                " changed, the contradiction is in the audit",
                 members={"event_id": event.event_id},
             )
         applied: EventVerdict = {
@@ -192,12 +196,15 @@ class Submission:
             return _UNKNOWN_CARRIER, []
         unknown = unknown_members(line)
         if unknown and is_strict:
-            return InvalidEventError(
-                tuple(
-                    FieldFault(each.pointer, f"is no member of it{proposed(each.proposal)}")
-                    for each in unknown
-                )
-            ), []
+            return (
+                InvalidEventError(
+                    tuple(
+                        FieldFault(each.pointer, f"is no member of it{proposed(each.proposal)}")
+                        for each in unknown
+                    )
+                ),
+                [],
+            )
         return event, [
             {"pointer": at + each.pointer, "proposal": each.proposal} for each in unknown
         ]
@@ -233,7 +240,8 @@ class Submission:
         if isinstance(outcome, Held):
             raise Problem(
                 Code.HELD,
-                f"on hold: {', '.join(outcome.carrier_ids)}; nothing was applied, send it again after the release",
+                f"on hold: {', '.join(outcome.carrier_ids)}; nothing was applied, send it again"
+                " after the release",
             )
         self.waker.wake(LOG)
         if outcome.changes:
@@ -271,13 +279,19 @@ def routes(
     contract: Operation[Verdicts] = operation(
         operation_id="submit_events",
         rules=(
-            "The carrier is known, the number holds more than blanks and hyphens, and ids hold no control characters.",
+            (
+                "The carrier is known, the number holds more than blanks and hyphens, and ids hold"
+                " no control characters."
+            ),
             "Times lie in the years 1970 to 9998, `occurred_at` not more than a day ahead.",
             "Number, ids, codes and place together have 2,000 bytes at most.",
         ),
         summary="Append canonical events",
-        description=f"One event as {_JSON}: 201 appended, 200 duplicate, 409 conflict. Many, one per line, as {_LINES[0]}: 200 with a "
-        "verdict for each line. A member that an event does not have is ignored, with a warning.",
+        description=(
+            f"One event as {_JSON}: 201 appended, 200 duplicate, 409 conflict. Many, one per line,"
+            f" as {_LINES[0]}: 200 with a verdict for each line. A member that an event does not"
+            " have is ignored, with a warning."
+        ),
         scope="ingest",
         tag="events",
         parameters=SubmissionParameters,

@@ -9,13 +9,8 @@ from typing import Final
 
 from statesvc.api.operation_context import Context
 from statesvc.api.subscriptions.inputs import requested
-from statesvc.api.subscriptions.models import (
-    URL_RULE,
-    ChosenSecret,
-    ChosenSubscription,
-    SubscriptionParameters,
-    SubscriptionShown,
-)
+from statesvc.api.subscriptions.members import URL_RULE, ChosenSecret, ChosenSubscription
+from statesvc.api.subscriptions.models import SubscriptionParameters, SubscriptionShown
 from statesvc.api.subscriptions.ownership import (
     grants_checked,
     owner_seen_by,
@@ -80,7 +75,10 @@ async def put_subscription(
                 or not is_visible
                 or not await store.is_as_wished(connection, keyring, found, wish, secret)
             ):
-                said = "there is, or was, another subscription under this id: change it by PATCH, its secret by PUT .../secret"
+                said = (
+                    "there is, or was, another subscription under this id: change it by PATCH, its"
+                    " secret by PUT .../secret"
+                )
                 raise Problem(Code.CONFLICT, said) from None
         return await read_shown(connection, context, subscription_id)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from events.identity.recipes import number_of
-from statesvc.api.subscriptions.models import GiveUpAfter, SubscriptionInput, WatchedShipment
+from statesvc.api.subscriptions.members import GiveUpAfter, SubscriptionInput, WatchedShipment
 from statesvc.api.subscriptions.receiver_fields import SecondSignature
 from statesvc.delivery.addresses import Network
 from statesvc.delivery.outgoing import Login

@@ -51,7 +51,10 @@ class NotificationListParameters(PageParameters, SubscriptionParameters):
     outcome: Annotated[
         NotificationOutcome | None,
         Field(
-            description="Only those that ended so; `waiting`: not yet; `coalesced`: a later one of the shipment stood for it."
+            description=(
+                "Only those that ended so; `waiting`: not yet; `coalesced`: a later one of the"
+                " shipment stood for it."
+            )
         ),
     ] = None
     since: Annotated[
@@ -77,7 +80,10 @@ class NotificationParameters(SubscriptionParameters):
             description="Its header `webhook-id`.",
         ),
         Asked(
-            help="its header `webhook-id`, or as many characters of it as are unique among the newest 2,000",
+            help=(
+                "its header `webhook-id`, or as many characters of it as are unique among the"
+                " newest 2,000"
+            ),
             listed_by="list_notifications",
             newest=2_000,
         ),
@@ -122,7 +128,9 @@ class AnsweredTry(NotificationTry):
     response: Annotated[
         str | None,
         Field(
-            description="The first 20 kB, with `include=personal`. null: none came, none stored, or erased."
+            description=(
+                "The first 20 kB, with `include=personal`. null: none came, none stored, or erased."
+            )
         ),
     ]
     response_headers: Annotated[
@@ -145,15 +153,20 @@ class NotificationDetail(TypedDict):
     body: Annotated[
         str | None,
         Field(
-            description="As the last try sent it, byte for byte; its commitment in the log was compared."
+            description=(
+                "As the last try sent it, byte for byte; its commitment in the log was compared."
+            )
         ),
     ]
     body_state: Annotated[
         str,
         text_of(BodyState),
         Field(
-            description="not_sent: there was no try; withheld: it holds personal fields, ask with `include=personal`; erased: with its"
-            " shipment; unavailable: what would open it is gone."
+            description=(
+                "not_sent: there was no try; withheld: it holds personal fields, ask with"
+                " `include=personal`; erased: with its shipment; unavailable: what would open it is"
+                " gone."
+            )
         ),
     ]
 
@@ -184,8 +197,8 @@ async def list_notifications(
 ) -> Page[NotificationShown]:
     """List a subscription's notifications.
 
-    The newest first, with their attempts, as far back as the log's months are in the database; of a named shipment, all. A page with a
-    `next_cursor` may hold fewer than `limit`.
+    The newest first, with their attempts, as far back as the log's months are in the database; of a
+    named shipment, all. A page with a `next_cursor` may hold fewer than `limit`.
     """
     asked = call.parameters
     bound_to = {
@@ -256,7 +269,8 @@ async def get_notification(
             title="Send {webhook_id} again",
             button="Send again",
             would=Sentences(
-                "It is sent again under its webhook-id, so a receiver that dedupes on it drops what it has."
+                "It is sent again under its webhook-id, so a receiver that dedupes on it drops what"
+                " it has."
             ),
             then="/console/subscriptions/{subscription_id}",
         ),

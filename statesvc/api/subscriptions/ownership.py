@@ -52,7 +52,10 @@ def grants_checked() -> Iterator[None]:
     try:
         yield
     except SharedSecretNeededError:
-        said = "its second signature takes a secret that is shared, not an Ed25519 pair: take the `signature` away first"
+        said = (
+            "its second signature takes a secret that is shared, not an Ed25519 pair: take the"
+            " `signature` away first"
+        )
         raise Problem(Code.CONFLICT, said) from None
     except NotGrantedError as error:
         raise Problem(

@@ -48,14 +48,20 @@ class PortalLinkRequest(ClosedModel):
         Field(
             min_length=1,
             max_length=200,
-            description="Owner, or the name of its key; left out: the calling key's own. Another one takes the scope `ops`.",
+            description=(
+                "Owner, or the name of its key; left out: the calling key's own. Another one takes"
+                " the scope `ops`."
+            ),
         ),
     ] = None
     minutes: Annotated[int, Field(ge=1, le=MINUTES_MAX, description="How long it is good.")] = 15
     responses: Annotated[
         bool,
         Field(
-            description="It shows what the receiver answered, which may repeat personal data: takes the scope `pii`."
+            description=(
+                "It shows what the receiver answered, which may repeat personal data: takes the"
+                " scope `pii`."
+            )
         ),
     ] = False
 
@@ -98,7 +104,8 @@ class PortalLinks:
             raise _refused(str(error)) from None
         key_id, owner = claims["key_id"], claims["owner"]
         if key_id.startswith(_COMMAND):
-            # made on the service's own machine, by no key that could be revoked: it ends with its time
+            # made on the service's own machine, by no key that could be revoked: it ends with its
+            # time
             maker: Caller | None = key_holder(
                 key_id, name=key_id, owner=owner, scopes=frozenset({Scope.ADMIN})
             )
@@ -139,7 +146,8 @@ class PortalLinks:
             summary="make a link that opens the portal of an owner's subscriptions",
             arguments=("owner",),
             view=Sentences(
-                "{path}\nPut your address before it. It opens the subscriptions of {owner} until {expires_at}."
+                "{path}\nPut your address before it. It opens the subscriptions of {owner} until"
+                " {expires_at}."
             ),
         ),
     ),
@@ -150,7 +158,8 @@ class PortalLinks:
             button="Make the link",
             fields=("owner", "minutes", "responses"),
             would=Sentences(
-                "A link is made that opens the portal of this owner's subscriptions without a key, until it expires. Send it as a password."
+                "A link is made that opens the portal of this owner's subscriptions without a key,"
+                " until it expires. Send it as a password."
             ),
             view=Sentences("Put your address before it, good until {expires_at}: {path}"),
             then="/console/subscriptions",

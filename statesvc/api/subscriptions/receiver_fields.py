@@ -29,15 +29,21 @@ Headers = Annotated[
     dict[HeaderName, HeaderValue],
     Field(
         max_length=own_headers.HEADERS_MAX,
-        description="Sent along with each request to an http(s) URL; a broker gets none. They are stored sealed, shown by name only, and go"
-        " nowhere but to the URL that they came with: a change of `url` forgets them. All are replaced at once.",
+        description=(
+            "Sent along with each request to an http(s) URL; a broker gets none. They are stored"
+            " sealed, shown by name only, and go nowhere but to the URL that they came with: a"
+            " change of `url` forgets them. All are replaced at once."
+        ),
     ),
     AfterValidator(_fitting),
 ]
 
 
 class SecondSignature(ClosedModel):
-    """Second signature: an HMAC of the raw body, with the text of the secret (`whsec_` included) as its key."""
+    """Second signature: an HMAC of the raw body.
+
+    Its key is the text of the secret, `whsec_` included.
+    """
 
     algorithm: Literal["hmac-sha256"]
     header: Annotated[HeaderName, Field(description="`X-Hub-Signature-256`, for one.")]
@@ -47,8 +53,10 @@ class SecondSignature(ClosedModel):
         Field(
             max_length=40,
             pattern=r"^[!-z|~ ]*(\{timestamp\}[!-z|~ ]*)?$",
-            description="Stands before it: `sha256=`. With `{timestamp}` in it, `t={timestamp},v1=`, it states the time, and"
-            " `timestamp.body` is signed instead of the body.",
+            description=(
+                "Stands before it: `sha256=`. With `{timestamp}` in it, `t={timestamp},v1=`, it"
+                " states the time, and `timestamp.body` is signed instead of the body."
+            ),
         ),
     ] = ""
 
@@ -56,8 +64,10 @@ class SecondSignature(ClosedModel):
 SignatureAsked = Annotated[
     SecondSignature | None,
     Field(
-        description="A second signature, beside that of Standard Webhooks, for a receiver that checks an older one and shall not change."
-        " http(s) alone, and `key_type` hmac."
+        description=(
+            "A second signature, beside that of Standard Webhooks, for a receiver that checks an"
+            " older one and shall not change. http(s) alone, and `key_type` hmac."
+        )
     ),
 ]
 

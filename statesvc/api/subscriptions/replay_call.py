@@ -41,7 +41,10 @@ class ReplayInput(ClosedModel):
     since: Annotated[
         AwareDatetime,
         Field(
-            description="Recorded then or later. Before the subscription was made: for keys with scope `read`."
+            description=(
+                "Recorded then or later. Before the subscription was made: for keys with scope"
+                " `read`."
+            )
         ),
     ]
     until: Annotated[
@@ -81,7 +84,9 @@ class ReplayProgress(TypedDict):
     never_written: Annotated[
         int,
         Field(
-            description="Of those: changes before the subscription was made, or while it was disabled."
+            description=(
+                "Of those: changes before the subscription was made, or while it was disabled."
+            )
         ),
     ]
     waiting: Annotated[int, Field(description="Left alone: they wait in the outbox anyway.")]
@@ -156,13 +161,15 @@ async def replay_subscription(
         if current.disabled and not wanted.dry_run:
             raise Problem(
                 Code.CONFLICT,
-                "the subscription is disabled: resume it first, so that nothing is missed after the replay",
+                "the subscription is disabled: resume it first, so that nothing is missed after the"
+                " replay",
             )
         until, after, run_id = min(wanted.until or current.now, current.now), START, uuid4()
         if wanted.cursor is not None:
             position = position_of(wanted.cursor, RangePosition, bound_to)
             until, after, run_id = position.until.astimezone(UTC), position.after, position.run_id
-        # what came before was never its to be notified of; who may read the shipments anyway may have it sent
+        # what came before was never its to be notified of; who may read the shipments anyway may
+        # have it sent
         since = (
             wanted.since if call.caller.has(Scope.READ) else max(wanted.since, current.created_at)
         )

@@ -1,4 +1,4 @@
-"""`/v1/subscriptions/{subscription_id}/...`: sending paused, resumed, tested and signed anew; attempts."""
+"""`/v1/subscriptions/{subscription_id}/...`: pause, resume, test, a new secret, attempts."""
 
 from datetime import timedelta
 from typing import Final
@@ -118,7 +118,8 @@ async def resume_subscription(
             preview="get_subscription",
             fields=("grace_hours",),
             would=Sentences(
-                "Notifications to {url} are signed with a new secret from now on. The next page shows it.",
+                "Notifications to {url} are signed with a new secret from now on. The next page"
+                " shows it.",
                 words.former_secret,
             ),
             view=(*_SHOWN_ONCE, Sentences(words.former_secret)),
@@ -170,7 +171,8 @@ async def rotate_subscription_secret(
             preview="get_subscription",
             fields=("type",),
             would=Sentences(
-                "One {type} goes to {url}, signed like any other and marked as a test. It is never sent again."
+                "One {type} goes to {url}, signed like any other and marked as a test. It is never"
+                " sent again."
             ),
             then=SCREEN,
             section=LIST,
@@ -182,8 +184,9 @@ async def test_subscription(
 ) -> TrialShown:
     """Send a test notification.
 
-    The example of a type, with `data.test` true, or a mere `subscription.test`; signed like any other, never retried, also while the
-    subscription is paused or disabled. `attempts` lists the newest twenty.
+    The example of a type, with `data.test` true, or a mere `subscription.test`; signed like any
+    other, never retried, also while the subscription is paused or disabled. `attempts` lists the
+    newest twenty.
     """
     subscription_id, asked, why = call.parameters.subscription_id, call.body, call.why
     async with context.pool.connection() as connection:

@@ -6,11 +6,9 @@ from uuid import UUID
 from statesvc.api.operation_context import Context
 from statesvc.api.subscriptions import subscription_words as words
 from statesvc.api.subscriptions.inputs import ages, checked_address, older, requested, watched
+from statesvc.api.subscriptions.members import URL_RULE, SubscriptionChange, SubscriptionInput
 from statesvc.api.subscriptions.models import (
-    URL_RULE,
-    SubscriptionChange,
     SubscriptionDetail,
-    SubscriptionInput,
     SubscriptionListParameters,
     SubscriptionMade,
     SubscriptionParameters,
@@ -288,8 +286,10 @@ async def change_subscription(
             button="Delete",
             preview="get_subscription",
             would=Sentences(
-                "Nothing is sent to {url} any more, and what waits for it goes nowhere. Its secret ends.",
-                "It cannot be undone: a new subscription has another id and another secret. To stop for a while, pause it.",
+                "Nothing is sent to {url} any more, and what waits for it goes nowhere. Its secret"
+                " ends.",
+                "It cannot be undone: a new subscription has another id and another secret. To stop"
+                " for a while, pause it.",
             ),
             then=LIST,
             is_drastic=True,

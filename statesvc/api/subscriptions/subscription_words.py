@@ -13,7 +13,10 @@ def failing_for(one: Answer) -> str | None:
     if failing is None:
         return None
     since = datetime.now(UTC) - datetime.fromisoformat(failing["since"])
-    return f"{duration(since.total_seconds())}, {counted(failing['failures'], 'try').replace('trys', 'tries')}"
+    return (
+        f"{duration(since.total_seconds())},"
+        f" {counted(failing['failures'], 'try').replace('trys', 'tries')}"
+    )
 
 
 def last_answer(one: Answer) -> str | None:
@@ -41,13 +44,19 @@ def attempt_outcome(attempt: Answer) -> str:
 def would_pause(one: Answer) -> str:
     if one["state"] != "active":
         return Denied(f"It is {one['state']} already.")
-    return f"Nothing is sent to {one['url']} until it is resumed. Notifications collect, and then go out in order."
+    return (
+        f"Nothing is sent to {one['url']} until it is resumed. Notifications collect, and then go"
+        " out in order."
+    )
 
 
 def would_resume(one: Answer) -> Iterator[str]:
     if one["state"] == "active":
         yield Denied("It is active already.")
-    yield f"What collected is sent to {one['url']}, the oldest first, as fast as the receiver takes it."
+    yield (
+        f"What collected is sent to {one['url']}, the oldest first, as fast as the receiver"
+        " takes it."
+    )
     yield from missed(one)
 
 
@@ -60,8 +69,9 @@ def missed(one: Answer) -> Iterator[str]:
     if one["missed_since"] is not None:
         since = datetime.fromisoformat(one["missed_since"]).astimezone(UTC)
         yield (
-            f"Nothing was collected while it was disabled: replay what it missed since {since:%Y-%m-%dT%H:%M:%SZ}"
-            f" (statesvc subscriptions replay {one['id']} --since {since:%Y-%m-%dT%H:%M:%SZ})."
+            "Nothing was collected while it was disabled: replay what it missed since"
+            f" {since:%Y-%m-%dT%H:%M:%SZ} (statesvc subscriptions replay {one['id']} --since"
+            f" {since:%Y-%m-%dT%H:%M:%SZ})."
         )
 
 
@@ -72,8 +82,8 @@ def tested(came: Answer) -> Iterator[str]:
     yield sentence if came["outcome"] == "delivered" else Denied(sentence)
     if came["outcome"] == "address_refused":
         yield (
-            "STATESVC_SUBSCRIBER_ALLOW does not list the network of its address. A command without --url reads that"
-            " setting itself: --env-file FILE brings the service's own."
+            "STATESVC_SUBSCRIBER_ALLOW does not list the network of its address. A command without"
+            " --url reads that setting itself: --env-file FILE brings the service's own."
         )
 
 
@@ -87,7 +97,10 @@ def replayed(answer: Answer) -> Iterator[str]:
         f"{least}{answer['put']:,} of {answer['matched']:,} {verb} again"
         f" ({answer['never_written']:,} were never written)."
     )
-    yield f"Left alone: {answer['waiting']:,} that wait anyway, {answer['delivered']:,} that the receiver has taken."
+    yield (
+        f"Left alone: {answer['waiting']:,} that wait anyway, {answer['delivered']:,} that the"
+        " receiver has taken."
+    )
 
 
 def secret(made: Answer) -> Iterator[str]:
@@ -97,7 +110,10 @@ def secret(made: Answer) -> Iterator[str]:
 
 def shown_once(made: Answer) -> Iterator[str]:
     if made["secret"]:
-        yield "The secret is shown this once. Hand it to who runs the receiver, by a way that keeps secrets."
+        yield (
+            "The secret is shown this once. Hand it to who runs the receiver, by a way that keeps"
+            " secrets."
+        )
     else:
         yield "Receivers verify with the public key."
 

@@ -82,7 +82,8 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
     if dsns is None:
         yield warn(
             "database",
-            f"not running: DATABASE_URL is not set and no `statesvc up` serves {settings.database.data_dir.absolute()}",
+            "not running: DATABASE_URL is not set and no `statesvc up` serves"
+            f" {settings.database.data_dir.absolute()}",
         )
         return
     is_packaged = settings.database.database_url is None and POSTGRES_BIN not in environment
@@ -101,10 +102,8 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
     except UnsupportedServerError as error:
         yield fail("server", str(error))
     except psycopg.OperationalError as error:
-        yield fail(
-            "database",
-            f"does not answer: {str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__}",
-        )
+        said = str(error).strip() or type(error).__name__
+        yield fail("database", f"does not answer: {said.splitlines()[0]}")
 
 
 def _proxy(settings: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -113,7 +112,8 @@ def _proxy(settings: Settings, environment: Mapping[str, str]) -> Iterator[Findi
     if named is not None and settings.notifier.egress_proxy is None:
         yield warn(
             "proxy",
-            f"{named} is set, and subscribers are reached without it: set STATESVC_EGRESS_PROXY if only the proxy leads to them",
+            f"{named} is set, and subscribers are reached without it: set STATESVC_EGRESS_PROXY if"
+            " only the proxy leads to them",
         )
 
 
@@ -137,7 +137,8 @@ def _settings(settings: Settings, environment: Mapping[str, str]) -> Iterator[Fi
     if settings.keys.bootstrap_key is not None:
         yield warn(
             "bootstrap key",
-            "STATESVC_BOOTSTRAP_KEY may do everything: unset it once `statesvc keys create` made real ones",
+            "STATESVC_BOOTSTRAP_KEY may do everything: unset it once `statesvc keys create` made"
+            " real ones",
         )
 
 
@@ -150,13 +151,15 @@ def _carriers(settings: Settings) -> Iterator[Finding]:
     if unsigned:
         yield warn(
             "carriers",
-            f"anyone may push as {', '.join(unsigned)}: STATESVC_ALLOW_UNSIGNED_WEBHOOKS lets them in unsigned",
+            f"anyone may push as {', '.join(unsigned)}: STATESVC_ALLOW_UNSIGNED_WEBHOOKS lets them"
+            " in unsigned",
         )
     signed = sorted(carrier_id for carrier_id in CARRIERS if settings.authenticates(carrier_id))
     for carrier_id in signed:
         carrier = CARRIERS[carrier_id]
         points = open_points(carrier, settings)
-        words = f"{carrier_id} is proven by {' or '.join(described(accepted(carrier, settings)))}{_addresses(settings, carrier_id)}"
+        schemes = " or ".join(described(accepted(carrier, settings)))
+        words = f"{carrier_id} is proven by {schemes}{_addresses(settings, carrier_id)}"
         yield warn("carriers", f"{words}; {'; '.join(points)}") if points else ok("carriers", words)
     for point, package in INSTALLED.items():
         yield ok("carriers", f"{point} is brought by {package}")
@@ -164,13 +167,15 @@ def _carriers(settings: Settings) -> Iterator[Finding]:
     if elsewhere:
         yield ok(
             "carriers",
-            f"{', '.join(elsewhere)} proven by settings of the running service that this shell lacks: give it the same to check them",
+            f"{', '.join(elsewhere)} proven by settings of the running service that this shell"
+            " lacks: give it the same to check them",
         )
     closed = len(CARRIERS) - len(signed) - len(unsigned) - len(elsewhere)
     if closed:
         yield ok(
             "carriers",
-            f"{closed} have no secret and are refused ({WEBHOOK_SECRET_PREFIX}<CARRIER> lets one in)",
+            f"{closed} have no secret and are refused ({WEBHOOK_SECRET_PREFIX}<CARRIER> lets"
+            " one in)",
         )
     for sentence in unknown_carriers(settings):
         yield fail("carriers", sentence)
@@ -255,7 +260,8 @@ async def _clock(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
     if "RETURN clock_timestamp()" not in body or seconds_off > CLOCK_SECONDS_OFF_MAX:
         yield fail(
             "clock",
-            "statesvc.clock() was redefined: leases, schedules and recorded times are not to be trusted",
+            "statesvc.clock() was redefined: leases, schedules and recorded times are not to be"
+            " trusted",
         )
     else:
         yield ok("clock", "is the server's own")
@@ -302,8 +308,8 @@ async def check_zones(connection: AsyncConnection[Any]) -> AsyncIterator[Finding
     if set(running) - {IANA_RELEASE}:
         yield warn(
             "time zones",
-            f"workers read local times by release {', '.join(running)} of the IANA time zones, this command by {IANA_RELEASE}: "
-            f"install the same release everywhere{history}",
+            f"workers read local times by release {', '.join(running)} of the IANA time zones, this"
+            f" command by {IANA_RELEASE}: install the same release everywhere{history}",
         )
     else:
         yield ok("time zones", f"release {IANA_RELEASE}, of the package `tzdata` alone{history}")
@@ -328,7 +334,8 @@ async def _keys(connection: AsyncConnection[Any], settings: Settings) -> AsyncIt
         if sources.kms is not None and await is_outdated(connection, sources.kms):
             yield warn(
                 "master key",
-                "the KMS's key was rotated: `statesvc keys rotate-master` has it wrap the root key anew",
+                "the KMS's key was rotated: `statesvc keys rotate-master` has it wrap the root key"
+                " anew",
             )
     except MasterKeyError:
         return
@@ -339,7 +346,8 @@ async def _keys(connection: AsyncConnection[Any], settings: Settings) -> AsyncIt
     except Exception as error:  # noqa: BLE001 - whatever the cipher says, the meaning is the same
         yield fail(
             "master key",
-            f"does not open the keys of this database ({type(error).__name__}): it is another installation's",
+            f"does not open the keys of this database ({type(error).__name__}): it is another"
+            " installation's",
         )
     else:
         yield ok("master key", "opens the keys of this database")
@@ -349,7 +357,10 @@ async def check_locked(connection: AsyncConnection[Any]) -> AsyncIterator[Findin
     postponed = await (await connection.execute(_SQL["postponed"])).fetchone()
     if postponed is not None:
         messages, carriers, seconds, pid, holder, held_seconds = postponed
-        text = f"{messages} of {', '.join(carriers)} wait for a shipment that another transaction has locked, the oldest for {seconds:,.0f} s"
+        text = (
+            f"{messages} of {', '.join(carriers)} wait for a shipment that another transaction has"
+            f" locked, the oldest for {seconds:,.0f} s"
+        )
         hint = (
             f"; perhaps by {holder or 'a session'} (pid {pid}, for {held_seconds:,.0f} s)"
             if pid is not None and held_seconds

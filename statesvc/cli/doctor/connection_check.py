@@ -35,6 +35,7 @@ async def check_connections(connection: AsyncConnection[Any], settings: Settings
         hint = "" if len(roles) <= len(ONE_OF_EACH) else ", or lower STATESVC_DATABASE_CONNECTIONS"
         return warn(
             _ABOUT,
-            f"slower than it could be: {wanted.arithmetic(roles)} are wanted, but {bound.why}: {bound.left} left{hint}",
+            f"slower than it could be: {wanted.arithmetic(roles)} are wanted, but {bound.why}:"
+            f" {bound.left} left{hint}",
         )
     return ok(_ABOUT, f"{wanted.arithmetic(roles)} at most, and {bound.left} may be had")

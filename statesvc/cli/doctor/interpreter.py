@@ -25,7 +25,10 @@ def interpreter() -> Interpreter:
     optimised = is_distributed or "--enable-optimizations" in (
         sysconfig.get_config_var("CONFIG_ARGS") or ""
     )
-    build = f"{'' if optimised else 'not '}optimised, {'of the distribution' if is_distributed else sys.base_prefix}"
+    build = (
+        f"{'' if optimised else 'not '}optimised,"
+        f" {'of the distribution' if is_distributed else sys.base_prefix}"
+    )
     return Interpreter(
         optimised, f"{platform.python_implementation()} {platform.python_version()} ({build})"
     )

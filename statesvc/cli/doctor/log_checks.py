@@ -43,14 +43,16 @@ async def _auditor(connection: AsyncConnection[Any], role: str) -> AsyncIterator
     if row is None:
         yield ok(
             "auditor",
-            f"there is no role {role}: make one that may log in, and `statesvc migrate` lets it read the log",
+            f"there is no role {role}: make one that may log in, and `statesvc migrate` lets it"
+            " read the log",
         )
         return
     superuser, owner, reads = row
     if superuser or owner:
         yield fail(
             "auditor",
-            f"{role} is {'a superuser' if superuser else 'a member of the role that owns the log'}: it must only read",
+            f"{role} is {'a superuser' if superuser else 'a member of the role that owns the log'}:"
+            " it must only read",
         )
         return
     excess = [
@@ -60,7 +62,8 @@ async def _auditor(connection: AsyncConnection[Any], role: str) -> AsyncIterator
         shown = ", ".join(excess[:_SHOWN_MAX]) + (", ..." if len(excess) > _SHOWN_MAX else "")
         yield fail(
             "auditor",
-            f"{role} has more than it should: {shown}; ask who gave it, then `statesvc migrate` takes it away",
+            f"{role} has more than it should: {shown}; ask who gave it, then `statesvc migrate`"
+            " takes it away",
         )
     elif not reads:
         yield warn("auditor", f"{role} may not read the log yet: run `statesvc migrate`")
@@ -76,13 +79,15 @@ async def _guard(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
     if off:
         yield fail(
             "log guard",
-            f"switched off: {', '.join(off)}: find out who and why, then `statesvc migrate --guard | psql ...`",
+            f"switched off: {', '.join(off)}: find out who and why, then `statesvc migrate --guard"
+            " | psql ...`",
         )
     elif len(found) < len(TRIGGERS):
         yield warn(
             "log guard",
-            "the log's tables could be dropped or altered by mistake: event triggers against that take a superuser, "
-            "or a provider that lets its master make them: `statesvc migrate --guard | psql -v ON_ERROR_STOP=1 -1 ...`",
+            "the log's tables could be dropped or altered by mistake: event triggers against that"
+            " take a superuser, or a provider that lets its master make them: `statesvc migrate"
+            " --guard | psql -v ON_ERROR_STOP=1 -1 ...`",
         )
     else:
         yield ok(
@@ -101,7 +106,8 @@ async def check_sealed_log(
         why = "is a sealer running, and does its /readyz say that it refuses?"
         yield fail(
             "sealed log",
-            f"entries wait since {oldest_seconds:,.0f} s: {why} Proofs, feed and stream stand still",
+            f"entries wait since {oldest_seconds:,.0f} s: {why} Proofs, feed and stream stand"
+            " still",
         )
     elif size:
         yield ok(
@@ -115,8 +121,8 @@ async def check_sealed_log(
     if settings.checkpoint_file is None and settings.checkpoint.publish is None:
         yield warn(
             "sealed log",
-            "STATESVC_SEALER_CHECKPOINT_FILE is not set, nor STATESVC_CHECKPOINT_PUBLISH: after a restore from an older backup the sealer "
-            "would sign another history without noticing",
+            "STATESVC_SEALER_CHECKPOINT_FILE is not set, nor STATESVC_CHECKPOINT_PUBLISH: after a"
+            " restore from an older backup the sealer would sign another history without noticing",
         )
     if settings.checkpoint.publish is not None:
         try:
@@ -145,18 +151,21 @@ async def check_tombstones(settings: Settings) -> Finding:
     if not tombstones.places:
         return warn(
             "tombstones",
-            "no place outside the database is configured (STATESVC_CHECKPOINT_PUBLISH, STATESVC_SEALER_CHECKPOINT_FILE): a restore from a "
-            "backup brings back the shipments that were erased and the keys that were revoked since",
+            "no place outside the database is configured (STATESVC_CHECKPOINT_PUBLISH,"
+            " STATESVC_SEALER_CHECKPOINT_FILE): a restore from a backup brings back the shipments"
+            " that were erased and the keys that were revoked since",
         )
     if settings.checkpoint.publish is None and settings.database.database_url is not None:
         return warn(
             "tombstones",
-            "erasures and revoked keys are published on this machine alone, next to its checkpoint file: after a restore "
-            "`statesvc log fork` repeats only those made where it runs; set STATESVC_CHECKPOINT_PUBLISH on every machine",
+            "erasures and revoked keys are published on this machine alone, next to its checkpoint"
+            " file: after a restore `statesvc log fork` repeats only those made where it runs; set"
+            " STATESVC_CHECKPOINT_PUBLISH on every machine",
         )
     return ok(
         "tombstones",
-        f"{count:,} erasures and revoked keys lie in {', '.join(tombstones.names)}, where a restore does not undo them",
+        f"{count:,} erasures and revoked keys lie in {', '.join(tombstones.names)}, where a restore"
+        " does not undo them",
     )
 
 
@@ -168,11 +177,13 @@ async def _stamps(connection: AsyncConnection[Any], interval_seconds: float) -> 
         since = "never" if found.age_seconds is None else f"{found.age_seconds / 3600:,.1f} h ago"
         return warn(
             "time stamps",
-            f"the last stamp came {since}: the sealer's log says what the authority answers (checkpoint_stamp_failed)",
+            f"the last stamp came {since}: the sealer's log says what the authority answers"
+            " (checkpoint_stamp_failed)",
         )
     return ok(
         "time stamps",
-        f"the last one came {found.age_seconds / 60:,.0f} min ago, of the first {found.stamped_size:,} entries",
+        f"the last one came {found.age_seconds / 60:,.0f} min ago, of the first"
+        f" {found.stamped_size:,} entries",
     )
 
 
@@ -187,12 +198,14 @@ async def check_logins(dsns: Dsns, settings: Settings) -> AsyncIterator[Finding]
     if owns[dsns.listen] and not owns[dsns.service]:
         yield fail(
             "log",
-            "STATESVC_LISTEN_URL logs in as the owner of the tables, and the sealer works through it: give it the role of DATABASE_URL",
+            "STATESVC_LISTEN_URL logs in as the owner of the tables, and the sealer works through"
+            " it: give it the role of DATABASE_URL",
         )
     if settings.database.owner_url is not None and owns[dsns.owner] is False:
         yield fail(
             "owner",
-            "STATESVC_OWNER_URL logs in as a role that does not own the tables: no migration can run with it",
+            "STATESVC_OWNER_URL logs in as a role that does not own the tables: no migration can"
+            " run with it",
         )
 
 
@@ -212,15 +225,17 @@ async def check_log_privileges(connection: AsyncConnection[Any]) -> AsyncIterato
     if row is None or row[0]:
         yield warn(
             "log",
-            "the service logs in as the owner of the tables: only triggers keep the log unchanged, and their owner can drop them; "
-            "give DATABASE_URL a role of its own, and STATESVC_OWNER_URL this one",
+            "the service logs in as the owner of the tables: only triggers keep the log unchanged,"
+            " and their owner can drop them; give DATABASE_URL a role of its own, and"
+            " STATESVC_OWNER_URL this one",
         )
         return
     mutable = [name async for (name,) in await connection.execute(_SQL["mutable_log"])]
     if mutable:
         yield fail(
             "log",
-            f"the service's role may change {', '.join(mutable)}: run `statesvc migrate`, which takes that away",
+            f"the service's role may change {', '.join(mutable)}: run `statesvc migrate`, which"
+            " takes that away",
         )
     else:
         yield ok("log", "the service's role can only add to it")

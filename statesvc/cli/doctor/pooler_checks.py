@@ -38,12 +38,14 @@ async def check_pooler(dsns: Dsns, settings: Settings) -> AsyncIterator[Finding]
     elif not settings.database.prepared_statements:
         yield warn(
             _PREPARED,
-            "are off without need, so every statement is planned anew: unset STATESVC_PREPARED_STATEMENTS",
+            "are off without need, so every statement is planned anew: unset"
+            " STATESVC_PREPARED_STATEMENTS",
         )
     if service is PoolerMode.DIRECT and dsns.is_pooled:
         yield warn(
             "pooler",
-            "STATESVC_LISTEN_URL is set, but DATABASE_URL leads to the server itself: each transaction carries time limits for no pooler",
+            "STATESVC_LISTEN_URL is set, but DATABASE_URL leads to the server itself: each"
+            " transaction carries time limits for no pooler",
         )
     async for finding in _migrations(dsns, settings, service):
         yield finding
@@ -56,7 +58,8 @@ async def _wake_ups(dsns: Dsns, service: PoolerMode) -> Finding:
     except psycopg.OperationalError as error:
         return fail(
             "wake-ups",
-            f"STATESVC_LISTEN_URL does not answer ({type(error).__name__}): open the way to it; meanwhile processes poll",
+            f"STATESVC_LISTEN_URL does not answer ({type(error).__name__}): open the way to it;"
+            " meanwhile processes poll",
         )
     fault = listen_fault(mode, is_own=is_own)
     if fault is not None:
@@ -79,7 +82,8 @@ async def _migrations(
     except psycopg.OperationalError as error:
         yield warn(
             "owner",
-            f"STATESVC_OWNER_URL does not answer ({type(error).__name__}): no migration can run from here",
+            f"STATESVC_OWNER_URL does not answer ({type(error).__name__}): no migration can run"
+            " from here",
         )
         return
     if fault := owner_fault(mode):

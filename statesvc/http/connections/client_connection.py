@@ -1,12 +1,15 @@
-"""A client's connection: aiohttp's, which may move to another process of this machine between two requests.
+"""A client's connection: aiohttp's, which may move between two requests.
+
+It goes to another process of this machine.
 
 ```
-between requests --bytes--> whose request? --ours--> aiohttp reads and answers it --> between requests
-                                 +-- another process's: it gets the socket, with the bytes that were read
+between requests --bytes--> whose request? --ours--> aiohttp reads, answers --> between requests
+                                 +-- another process's: it gets the socket and the bytes read
 ```
-No request is ever passed on half read: the process that gets the socket reads the request itself, and talks to the client directly.
-Half a head closes the connection after a while, a connection too many is closed at once (`ConnectionGate`): aiohttp has neither bound.
-A client that sends its next request together with the body of the one before (pipelining) has it answered here.
+No request is ever passed on half read: the process that gets the socket reads the request itself,
+and talks to the client directly. Half a head closes the connection after a while, a connection too
+many is closed at once (`ConnectionGate`): aiohttp has neither bound. A client that sends its next
+request together with the body of the one before (pipelining) has it answered here.
 """
 
 import asyncio
@@ -42,7 +45,10 @@ _HEAD_TOO_SLOW: Final = _refusal(
 
 
 def _quoting_nothing(handler: Handler) -> Handler:
-    """Answer as the handler does, except to a wrong header `Expect`, which aiohttp quotes before any middleware."""
+    """Answer as the handler does, but to a wrong `Expect`.
+
+    aiohttp quotes that header before any middleware.
+    """
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -64,10 +70,12 @@ class Recipient(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """Requests that another process answers. `is_theirs`: by the beginning of a request; None while it is too short to say.
+    """Requests that another process answers.
 
-    `returns_idle`: a connection that carries requests of both goes to the recipient as soon as it is idle, which then sees each request
-    first.
+    `is_theirs`: by the beginning of a request; None while it is too short to say.
+
+    `returns_idle`: a connection that carries requests of both goes to the recipient as soon as it
+    is idle, which then sees each request first.
     """
 
     recipient: Recipient
@@ -160,7 +168,7 @@ class ClientConnection(web.RequestHandler):
             self._resume_transport_reading()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of a head, of a body, or of the next request's head before this one is answered."""
+        """Take bytes of a head or body, or of the next head before this request is answered."""
         if self._is_refused:
             return
         if self._early is not None:
@@ -285,7 +293,10 @@ class ClientConnection(web.RequestHandler):
                     self._loop.call_soon(self._continue, self._sharing)
 
     def _continue(self, sharing: Sharing) -> None:
-        """Continue after the answer: read what came meanwhile; an idle connection that both share goes to where it is read first."""
+        """Continue after the answer: read what came meanwhile.
+
+        An idle connection that both share goes to where it is read first.
+        """
         if (
             self.transport is None
             or self._request_count > self._answered

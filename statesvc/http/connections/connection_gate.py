@@ -34,7 +34,7 @@ def raise_open_files() -> int:
 
 
 def connections_allowed(wanted: int | None, files: int) -> int:
-    """Return how many connections to take where a process may open this number of files (-1: any)."""
+    """Return how many connections to take if a process may open so many files (-1: any)."""
     most = CONNECTIONS_MAX if files == resource.RLIM_INFINITY else max(1, files - FILES_RESERVED)
     return min(CONNECTIONS_MAX if wanted is None else wanted, most)
 

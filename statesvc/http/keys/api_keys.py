@@ -1,4 +1,6 @@
-"""Authentication of callers. Keys are looked up once and remembered for at most 5 seconds, after which a revocation is in effect.
+"""Authentication of callers.
+
+Keys are looked up once and remembered for at most 5 seconds, after which a revocation is in effect.
 
 The bootstrap key needs no row: it exists as long as the setting holds it, and has scope `admin`.
 """
@@ -31,7 +33,8 @@ _REMEMBERED_MAX: Final = 4096
 class Caller:
     """Caller of an operation: the holder of a key, or a person at the service's own machine.
 
-    `actor` is the name that operator actions carry; `owner` has the subscriptions that its keys make.
+    `actor` is the name that operator actions carry; `owner` has the subscriptions that its keys
+    make.
     """
 
     key_id: str
@@ -103,7 +106,10 @@ class Keys:
         )
 
     async def by_id(self, key_id: str) -> Caller | None:
-        """Return the holder of a key that is still good, by its public id: for a right that it gave away. Database errors pass through."""
+        """Return the holder of a live key by its public id: for a right that it gave away.
+
+        Database errors pass through.
+        """
         if key_id == BOOTSTRAP:
             return None if self._bootstrap_hash is None else _BOOTSTRAP_CALLER
         return await self._look_up(key_id, None)
@@ -180,10 +186,19 @@ def _why_unknown(request: web.Request) -> str:
     given = request.headers.get(hdrs.AUTHORIZATION, "")
     scheme, _, key = given.partition(" ")
     if not given:
-        return "no key was sent: the header is `Authorization: Bearer <key>`; `statesvc keys create` makes a key"
+        return (
+            "no key was sent: the header is `Authorization: Bearer <key>`; `statesvc keys create`"
+            " makes a key"
+        )
     if scheme.lower() != "bearer" or not key.strip():
-        return "the header `Authorization` should be the word `Bearer`, a blank, and the key; `statesvc keys create` makes a key"
-    return "this key is not known here, or it was revoked or has expired; `statesvc keys list` shows those that there are"
+        return (
+            "the header `Authorization` should be the word `Bearer`, a blank, and the key;"
+            " `statesvc keys create` makes a key"
+        )
+    return (
+        "this key is not known here, or it was revoked or has expired; `statesvc keys list` shows"
+        " those that there are"
+    )
 
 
 def require_scope(caller: Caller, scope: Scope) -> None:

@@ -122,7 +122,10 @@ async def create_key(
 
 
 async def owner_called(connection: AsyncConnection[Any], called: str) -> str:
-    """Return the owner that a word names: the owner itself, else the owner of the live keys of that name. Raises ValueError."""
+    """Return the owner that a word names: itself, else the owner of the live keys of that name.
+
+    Raises ValueError.
+    """
     rows = await (await connection.execute(SQL["owners_called"], {"called": called})).fetchall()
     if len(rows) > 1:
         owners = ", ".join(owner for (owner,) in rows)

@@ -12,7 +12,8 @@ from typing import Any, Final
 import jwt
 
 TOKEN_CHARS_MAX: Final = 4096
-"""With all else that its call takes it fits into the first line of a request, which has 8190 bytes at most."""
+"""With the rest of its call it fits into the first line of a request: 8190 bytes at most.
+"""
 _ALGORITHM: Final = "HS256"
 _OURS: Final = ("exp", "aud")
 
