@@ -50,7 +50,7 @@ _FULL: Final = frozenset({10023, 10047, 10054, 10077})
 """JetStream's numbers: no resources, no storage, message too large, store full."""
 
 _RECONNECT_SECONDS: Final = 3.0
-"""From the loss of a server until pushes are refused at once."""
+"""From the loss of all connections until pushes are refused at once."""
 _LOOK_SECONDS: Final = 0.01
 _log = structlog.get_logger()
 
@@ -125,16 +125,12 @@ class NatsSpool:
         self._why: str | None = "it is not connected yet"
         self._depth = Depth()
         self._pending_bytes = 0
-        self._lost_at = float("-inf")
+        self._away_since: float | None = None
         self._opening = asyncio.create_task(self._open(), name="spool-open")
 
     async def keep(self, message: SpooledMessage) -> UUID:
         payload = encode([message])
-        # one server of the cluster has died, and the client tries the others. Counted from the loss:
-        # once none of them answered, pushes must not pile up here
-        until = self._lost_at + _RECONNECT_SECONDS
-        while self._client.is_reconnecting and time.monotonic() < until:  # noqa: ASYNC110 - the client has no event for it
-            await asyncio.sleep(_LOOK_SECONDS)
+        await self._reconnected()
         if (refusal := self.refusal(len(payload))) is not None:
             raise SpoolRefusedError(refusal)
         self._pending_bytes += len(payload)
@@ -243,8 +239,18 @@ class NatsSpool:
                     raise SpoolRefusedError(str(error)) from error
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _note_loss(self) -> None:
-        self._lost_at = time.monotonic()
+    async def _reconnected(self) -> None:
+        """Wait while the client tries other servers of the cluster, for one has died."""
+        while self._client.is_reconnecting:
+            now = time.monotonic()
+            # the first push sees it before any callback of the client runs; counted from it, and
+            # not for each push, lest pushes pile up once no server is left
+            if self._away_since is None:
+                self._away_since = now
+            if now - self._away_since >= _RECONNECT_SECONDS:
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+        self._away_since = None
 
     async def _open(self) -> None:
         while True:
@@ -254,7 +260,6 @@ class NatsSpool:
                         [*self._address.servers],
                         name="statesvc spool",
                         error_cb=_ignore,
-                        disconnected_cb=self._note_loss,
                         connect_timeout=2,
                         reconnect_time_wait=0.2,  # type: ignore[arg-type]
                         max_reconnect_attempts=-1,
