@@ -235,13 +235,18 @@ class NatsSpool:
                     raise SpoolRefusedError(error.description or "it is full") from error
                 await asyncio.sleep(_RETRY_SECONDS)
             except (nats.errors.Error, TimeoutError) as error:
-                if not self._client.is_connected and not self._client.is_reconnecting:
+                if not self._client.is_connected and not self._is_reconnecting:
                     raise SpoolRefusedError(str(error)) from error
                 await asyncio.sleep(_RETRY_SECONDS)
 
+    @property
+    def _is_reconnecting(self) -> bool:
+        # between two servers it is `connecting` for a moment, and neither of the others
+        return self._client.is_reconnecting or self._client.is_connecting
+
     async def _reconnected(self) -> None:
         """Wait while the client tries other servers of the cluster, for one has died."""
-        while self._client.is_reconnecting:
+        while self._is_reconnecting:
             now = time.monotonic()
             # the first push sees it before any callback of the client runs; counted from it, and
             # not for each push, lest pushes pile up once no server is left
@@ -250,7 +255,8 @@ class NatsSpool:
             if now - self._away_since >= _RECONNECT_SECONDS:
                 return
             await asyncio.sleep(_LOOK_SECONDS)
-        self._away_since = None
+        if self._client.is_connected:
+            self._away_since = None
 
     async def _open(self) -> None:
         while True:
