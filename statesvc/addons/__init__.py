@@ -14,6 +14,7 @@ ADDONS: Final = (
     "evidence",
     "expectations",
     "mappings",
+    "mcp",
     "shovel",
     "spark",
     "verify",

@@ -27,9 +27,10 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 class RemoteCalls(Calls):
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, *, agent: str = "statesvc") -> None:
         self.named = {"service": service.url}
         self._service = service
+        self._agent = f"{agent}/{__version__}"
         self._opener = build_opener(_NoRedirects)
 
     async def fetch(
@@ -78,7 +79,7 @@ class RemoteCalls(Calls):
             "Authorization": f"Bearer {self._service.key}",
             "Accept": accept,
             "Prefer": "handling=strict",
-            "User-Agent": f"statesvc/{__version__}",
+            "User-Agent": self._agent,
         }
         if why:
             headers["Statesvc-Why"] = why.encode().decode("latin-1")

@@ -10,7 +10,7 @@ import hmac
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import psycopg
@@ -27,6 +27,8 @@ NOTED_SECONDS: Final = 300
 BOOTSTRAP: Final = "bootstrap"
 """Id, name and owner of the key that a setting holds."""
 _REMEMBERED_MAX: Final = 4096
+AGENT: Final = "statesvc-mcp"
+"""The first word of User-Agent in calls of `statesvc mcp`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,11 @@ class Keys:
         scheme, _, key = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        return await self.holder(key.strip())
+        holder = await self.holder(key.strip())
+        if holder is None or not request.headers.get(hdrs.USER_AGENT, "").startswith(AGENT):
+            return holder
+        # the holder's own word: it tells a person's acts from an agent's, and gives no right
+        return replace(holder, actor=f"mcp:{holder.key_id}")
 
     async def holder(self, key: str) -> Caller | None:
         """Return the holder of the key; None where it is not good. Database errors pass through."""
