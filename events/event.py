@@ -10,7 +10,7 @@ tuples: they are the keys of caches, and a tuple is hashed and compared in C.
 """
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from uuid import UUID
 
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
@@ -191,6 +191,18 @@ class Numbered(NamedTuple):
 
 
 @value(frozen=True, slots=True, kw_only=True)
+class Enrichment:
+    """A value that a scan carries besides its facts, by its keyed digest.
+
+    `event_ids`: of the `info` events that it would be, one for each id of its scan.
+    """
+
+    field: Literal["signed_by", "estimated_delivery"]
+    digest: bytes
+    event_ids: tuple[str, ...]
+
+
+@value(frozen=True, slots=True, kw_only=True)
 class Event:
     """A carrier event in canonical form: a reading with its identity.
 
@@ -239,3 +251,9 @@ class Event:
 
     Not written to the log.
     """
+    facts_digest: bytes = b""
+    """Of the facts behind an id of the carrier's own; a derived id is its facts."""
+    parcel_id: UUID | None = None
+    """The shipment id of the parcel, where the message prints another than the event's own."""
+    enrichments: tuple[Enrichment, ...] = ()
+    """Not written to the log, which has them beside the id."""

@@ -124,7 +124,7 @@ def assemble_conflicts(
             shipment_id=conflict.holder,
             claimed_shipment_id=proposal.shipment_id,
             recorded_at=clock,
-            facts_digest=proposal.facts_digest,
+            facts_digest=proposal.event.facts_digest,
             part_commitment=part_commitment,
         )
         rows.append(

@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, Literal
+from typing import Final
 from uuid import UUID
 
 from events.entry.kinds import Provenance
-from events.event import NOT_PERSONAL, Event, value
-from events.identity.ids import contradict, enrichment_id
+from events.event import NOT_PERSONAL, Enrichment, Event, value
+from events.identity.facts import contradict
 from events.vocabulary import Kind, Verdict
 
 CARRIED_BYTES: Final = 8
@@ -31,14 +31,6 @@ DedupeKey = tuple[str, str]
 
 
 @value(frozen=True, slots=True, kw_only=True)
-class Enrichment:
-    """A value that a scan carries besides its facts, by its keyed digest."""
-
-    field: Literal["signed_by", "estimated_delivery"]
-    digest: bytes
-
-
-@value(frozen=True, slots=True, kw_only=True)
 class Proposal:
     """An event of a message, ready to be appended.
 
@@ -46,15 +38,18 @@ class Proposal:
     """
 
     event: Event
-    shipment_id: UUID
-    number: str
-    facts_digest: bytes
     signer_digest: bytes | None
     source: Provenance
     message: int
-    enrichments: tuple[Enrichment, ...] = ()
-    parcel_id: UUID | None = None
-    """The shipment id of the parcel, where the message prints another than this shipment's own."""
+
+    @property
+    def enrichments(self) -> tuple[Enrichment, ...]:
+        # not made with the event: a mapping may have made a scan of it, or none, since
+        return self.event.enrichments if self.event.kind is Kind.SCAN else ()
+
+    @property
+    def shipment_id(self) -> UUID:
+        return self.event.numbered.shipment_id
 
     @property
     def key(self) -> DedupeKey:
@@ -73,10 +68,7 @@ class Proposal:
 
     def enrichment_keys(self, enrichment: Enrichment) -> list[DedupeKey]:
         """Return the keys of an enrichment: it has an id under each id of its scan."""
-        return [
-            (carrier_id, enrichment_id(anchor=event_id, value=enrichment.digest))
-            for carrier_id, event_id in self.scan_keys()
-        ]
+        return [(self.event.carrier_id, event_id) for event_id in enrichment.event_ids]
 
 
 def without_personal(proposal: Proposal) -> Proposal:
@@ -85,11 +77,14 @@ def without_personal(proposal: Proposal) -> Proposal:
     """
     return replace(
         proposal,
-        event=replace(proposal.event, personal=NOT_PERSONAL),
-        signer_digest=None,
-        enrichments=tuple(
-            enrichment for enrichment in proposal.enrichments if enrichment.field != "signed_by"
+        event=replace(
+            proposal.event,
+            personal=NOT_PERSONAL,
+            enrichments=tuple(
+                each for each in proposal.event.enrichments if each.field != "signed_by"
+            ),
         ),
+        signer_digest=None,
     )
 
 
@@ -157,7 +152,7 @@ def decide(proposals: Sequence[Proposal], known: Mapping[DedupeKey, ExistingEven
             decision.verdicts.append(Verdict.APPENDED)
             _append(proposal, decision, seen)
             _take_aliases(proposal, seen[key], key, decision, seen)
-        elif held == key and contradict(seen[key].facts_digest, proposal.facts_digest):
+        elif held == key and contradict(seen[key].facts_digest, proposal.event.facts_digest):
             decision.verdicts.append(Verdict.CONFLICT)
             decision.conflicts.append(Conflict(proposal, seen[key].shipment_id))
         else:
@@ -198,7 +193,7 @@ def key_row(proposal: Proposal) -> ExistingEvent:
         # sorted: the row must not depend on the order of a carrier's fields
         sorted(enrichment.digest[:CARRIED_BYTES] for enrichment in proposal.enrichments)
     )
-    return ExistingEvent(proposal.shipment_id, proposal.facts_digest, attribute_digests)
+    return ExistingEvent(proposal.shipment_id, proposal.event.facts_digest, attribute_digests)
 
 
 def _append(proposal: Proposal, decision: Decision, seen: dict[DedupeKey, ExistingEvent]) -> None:
@@ -250,6 +245,8 @@ def enrich(scan: Proposal, enrichment: Enrichment, *, anchor: str) -> Proposal:
         scan.event,
         event_id=event_id,
         aliases=tuple(alias for _, alias in aliases),
+        # an enrichment's id is its value, so it can contradict nothing
+        facts_digest=b"",
         kind=Kind.INFO,
         status=None,
         reason=None,
@@ -265,14 +262,7 @@ def enrich(scan: Proposal, enrichment: Enrichment, *, anchor: str) -> Proposal:
             signed_by=scan.event.personal.signed_by if signer else None,
         ),
     )
-    return replace(
-        scan,
-        event=event,
-        # an enrichment's id is its value, so it can contradict nothing
-        facts_digest=b"",
-        signer_digest=scan.signer_digest if signer else None,
-        enrichments=(),
-    )
+    return replace(scan, event=event, signer_digest=scan.signer_digest if signer else None)
 
 
 def keys_of(appends: Iterable[Proposal]) -> list[tuple[DedupeKey, ExistingEvent]]:

@@ -1,4 +1,4 @@
-"""Ids of shipments and events, and digests of the facts behind a carrier's own event id.
+"""Ids of shipments and events.
 
 The recipes are final: a changed recipe would append the whole history again. Everything is a
 function of the clear part in the log and of a keyed digest; no status enters an id.
@@ -7,26 +7,21 @@ function of the clear part in the log and of a keyed digest; no status enters an
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 from uuid import UUID
 
 from events.clear_part import TEXT, Digest, Split, is_sentence, split
 from events.errors import Cause, UnreadableMessageError
-from events.event import NOT_PERSONAL, Event, Numbered, Personal, Raw, Reading
+from events.event import NOT_PERSONAL, Enrichment, Event, Numbered, Personal, Raw, Reading
+from events.identity.facts import SEPARATOR, joined, stated_facts
 from events.identity.recipe import (
-    CODE_PARTS,
     DERIVED,
-    PLACE_PARTS,
     Recipe,
     Stated,
     canonical_number,
-    codes_of,
     derived_id,
     names_of,
     needs_text,
-    place_of,
-    stated_by,
-    time_of,
 )
 from events.identity.recipes import discriminator_of, number_of, recipe_of
 from events.parsing.service_name import service_name
@@ -39,11 +34,6 @@ database, which bounds its keys.
 """
 
 TEXT_DIGEST_BYTES: Final = 16
-FACTS_FORMAT: Final = b"\x01"
-PARTS_BYTES: Final = (8, 8, *(4 for _ in PLACE_PARTS))
-"""Bytes of core, time and each part of the place."""
-
-_SEPARATOR: Final = "\x1f"
 ENRICHMENT: Final = "e1-"
 _OURS: Final = ("c1-", DERIVED, ENRICHMENT)
 
@@ -53,7 +43,7 @@ def shipment_id(carrier_id: str, number: str, discriminator: str) -> UUID:
     """Derive the id of the shipment; `number` in any spelling."""
     return UUID(
         bytes=hashlib.sha256(
-            _joined("s1", carrier_id, normalize_number(number), discriminator)
+            joined("s1", carrier_id, normalize_number(number), discriminator)
         ).digest()[:16]
     )
 
@@ -119,13 +109,23 @@ def identify(
         if reading.native_id is None
         else _native_id(reading, reading.native_id, number)
     )
+    aliases = _aliases(aliases_of, stated, event_id) if aliases_of else ()
+    own = numbered(carrier_id, tracking_number, stated.discriminator)
     return Event(
         carrier_id=carrier_id,
         event_id=event_id,
-        aliases=_aliases(aliases_of, stated, event_id) if aliases_of else (),
+        aliases=aliases,
         tracking_number=tracking_number,
         discriminator=stated.discriminator,
-        numbered=numbered(carrier_id, tracking_number, stated.discriminator),
+        numbered=own,
+        facts_digest=b""
+        if event_id.startswith(_OURS)
+        # of the number as the log has it: what a recipe leaves out may be left out twice
+        else stated_facts(
+            recipe, stated._replace(number=canonical_number(recipe, tracking_number)), digest
+        ),
+        parcel_id=_parcel_id(reading.parcel_carrier_id or carrier_id, carrier_id, own, stated),
+        enrichments=_enrichments(reading, own.shipment_id, (event_id, *aliases), digest),
         kind=reading.kind,
         occurred_at=time.instant,
         occurred_at_raw=time.printed,
@@ -151,6 +151,49 @@ def identify(
         corrects=reading.corrects,
         stamp=reading.stamp,
         personal=_personal(reading, clear),
+    )
+
+
+def _parcel_id(parcels: str, carrier_id: str, own: Numbered, stated: Stated) -> UUID | None:
+    """Return the id of the shipment without discriminator of the parcel's carrier `parcels`.
+
+    An aggregator names that carrier. None: the shipment is the parcel.
+    """
+    if parcels == carrier_id and not stated.discriminator:
+        return None
+    return numbered(parcels, own.printed).shipment_id
+
+
+def _enrichments(
+    reading: Reading, shipment_id: UUID, event_ids: Sequence[str], digest: Digest
+) -> tuple[Enrichment, ...]:
+    if reading.signed_by is None and reading.estimated_delivery is None:
+        return ()
+    carried: tuple[tuple[Literal["signed_by", "estimated_delivery"], str | None], ...] = (
+        ("signed_by", reading.signed_by),
+        ("estimated_delivery", reading.estimated_delivery),
+    )
+    found = [
+        (
+            name,
+            value_digest(
+                shipment_id=shipment_id,
+                field=name,
+                value=value,
+                stamp=reading.stamp,
+                digest=digest,
+            ),
+        )
+        for name, value in carried
+        if value is not None
+    ]
+    return tuple(
+        Enrichment(
+            field=name,
+            digest=value,
+            event_ids=tuple(enrichment_id(anchor=each, value=value) for each in event_ids),
+        )
+        for name, value in found
     )
 
 
@@ -183,68 +226,17 @@ def listed_prefix(raw_type: str | None, raw_code: str | None) -> str | None:
 
 def awaited_id(carrier_id: str, number: str) -> UUID:
     """Derive the id in the log of a number that has no events yet: no shipment has it."""
-    return UUID(bytes=hashlib.sha256(_joined("w1", carrier_id, number)).digest()[:16])
-
-
-def facts_digest(event: Event, digest: Digest) -> bytes:
-    """Digest the facts that the carrier stated under an id of its own, part by part.
-
-    Empty for a derived id, which is its facts. The parts are core, time, and those of the
-    place; an absent part is zeros. The core is number, discriminator, piece and raw codes; time
-    and place count as in the carrier's recipe. Never description, signer, ETA or status.
-    """
-    if event.event_id.startswith(_OURS):
-        return b""
-    recipe = recipe_of(event.carrier_id)
-    return stated_facts(recipe, stated_by(event, recipe), digest)
-
-
-def stated_facts(recipe: Recipe, stated: Stated, digest: Digest) -> bytes:
-    """Digest the facts behind an id of the carrier's own."""
-    core = _joined(
-        "f1",
-        "core",
-        stated.number,
-        stated.discriminator,
-        stated.piece or "",
-        *codes_of(recipe, stated.raw, CODE_PARTS),
-    )
-    counted = recipe.place or PLACE_PARTS
-    named = zip(PLACE_PARTS, place_of(stated.place, PLACE_PARTS), strict=True)
-    place = ((name, value if name in counted else "") for name, value in named)
-    parts = (("time", time_of(recipe, stated)), *place)
-    core_bytes, *sizes = PARTS_BYTES
-    digests = (
-        _part(name, value, size, digest) for (name, value), size in zip(parts, sizes, strict=True)
-    )
-    return FACTS_FORMAT + digest(core)[:core_bytes] + b"".join(digests)
-
-
-def contradict(held: bytes, stated: bytes) -> bool:
-    """Return whether facts differ in a part that both state; facts of another format, and those of
-    derived ids, never contradict.
-    """
-    # another format: its parts lie elsewhere
-    if held == stated or held[:1] != stated[:1]:
-        return False
-    at = len(FACTS_FORMAT)
-    for size in PARTS_BYTES:
-        ours, theirs = held[at : at + size], stated[at : at + size]
-        # zeros: not stated. Only what both state can contradict
-        if ours != theirs and any(ours) and any(theirs):
-            return True
-        at += size
-    return False
+    return UUID(bytes=hashlib.sha256(joined("w1", carrier_id, number)).digest()[:16])
 
 
 def value_digest(*, shipment_id: UUID, field: str, value: str, stamp: str, digest: Digest) -> bytes:
     """Digest a value that a scan of the shipment carries; `stamp` is the carrier's, or empty."""
-    return digest(_joined("e1", str(shipment_id), field, value, stamp))
+    return digest(joined("e1", str(shipment_id), field, value, stamp))
 
 
 def enrichment_id(*, anchor: str, value: bytes) -> str:
     """Derive the id of an `info` event for one value (its `value_digest`) of the event `anchor`."""
-    return ENRICHMENT + short(hashlib.sha256(_joined("e1", anchor) + value).digest())
+    return ENRICHMENT + short(hashlib.sha256(joined("e1", anchor) + value).digest())
 
 
 def correction_id(*, corrected: str, replaces: str, reading: str) -> str:
@@ -253,7 +245,7 @@ def correction_id(*, corrected: str, replaces: str, reading: str) -> str:
     `replaces` is the correction that it supersedes, or empty; `reading` is the canonical text
     of the event's new reading.
     """
-    return "c1-" + short(hashlib.sha256(_joined("c1", corrected, replaces, reading)).digest())
+    return "c1-" + short(hashlib.sha256(joined("c1", corrected, replaces, reading)).digest())
 
 
 def _aliases(recipes: Sequence[Recipe], stated: Stated, event_id: str) -> tuple[str, ...]:
@@ -286,7 +278,7 @@ def text_digest(text: str, digest: Digest) -> str:
 def _native_id(reading: Reading, native_id: str, number: str) -> str:
     raw = reading.raw
     _refuse_long(
-        _SEPARATOR.join(
+        SEPARATOR.join(
             (
                 native_id,
                 number,
@@ -300,11 +292,6 @@ def _native_id(reading: Reading, native_id: str, number: str) -> str:
     # a carrier's id that looks like one of ours must not be taken for it
     name = f"n-{native_id}" if native_id.startswith(_OURS) else native_id
     return f"{name}@{number}" if reading.native_id_per_number else name
-
-
-def _part(name: str, stated: str, size: int, digest: Digest) -> bytes:
-    # keyed: a city or a time has too few values for a plain hash
-    return digest(_joined("f1", name, stated))[:size] if stated else bytes(size)
 
 
 def _personal(reading: Reading, clear: Split) -> Personal:
@@ -328,11 +315,6 @@ def _refuse_long(names: str) -> None:
             Cause.TOO_COMPLEX,
             f"number, id, codes and place of an event hold more than {NAMES_BYTES_MAX} bytes",
         )
-
-
-def _joined(*fields: str) -> bytes:
-    # a separator that no printed text holds: two fields must not run into each other
-    return _SEPARATOR.join(fields).encode("utf-8", "replace")
 
 
 def webhook_id(subscription_id: UUID, leaf_hash: bytes) -> str:

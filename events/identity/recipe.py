@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from events.clear_part import is_stand_in
-from events.event import Event, EventPlace, Raw
+from events.event import EventPlace, Raw
 from events.spelling import is_short, normalize_number, short, spelled
 from events.vocabulary import TimePrecision, TzSource
 
@@ -103,21 +103,6 @@ def stated_in(document: Mapping[str, Any], recipe: Recipe) -> Stated:
         tz_source=TzSource(document["tz_source"]),
         wall=raw.get("wall"),
         text=raw.get("text"),
-    )
-
-
-def stated_by(event: Event, recipe: Recipe) -> Stated:
-    """Return the stated facts of an event, without the text where the id is the carrier's own."""
-    return Stated(
-        carrier_id=event.carrier_id,
-        number=canonical_number(recipe, event.tracking_number),
-        discriminator=event.discriminator,
-        piece=event.piece,
-        raw=event.raw,
-        place=event.location,
-        occurred_at=event.occurred_at,
-        tz_source=event.tz_source,
-        wall=event.raw_wall,
     )
 
 

@@ -92,7 +92,7 @@ class OutboxChange:
             sequence=change.row.version,
             type=type_of_change(change.from_status, change.to_status),
             carrier_id=event.carrier_id,
-            number=proposal.number,
+            number=proposal.event.numbered.number,
             tracking_number=event.tracking_number,
             from_status=change.from_status,
             to_status=change.to_status,
@@ -198,7 +198,9 @@ async def read_subscribed(
     """Read the live subscriptions that may match changes of these shipments; paused ones
     too, because they collect.
     """
-    numbers = {(proposal.event.carrier_id, proposal.number) for proposal in proposals}
+    numbers = {
+        (proposal.event.carrier_id, proposal.event.numbered.number) for proposal in proposals
+    }
     return await read_subscribed_to(connection, numbers)
 
 

@@ -38,7 +38,7 @@ def referenced_streams(
         first = next(its)
         named[of_one] = ReferencedStream(
             first.event.carrier_id,
-            first.number,
+            first.event.numbered.number,
             first.event.discriminator,
             first.source.received_at,
         )

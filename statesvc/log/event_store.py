@@ -324,7 +324,7 @@ async def count_conflicts(
     first: dict[tuple[str, str, bytes], Conflict] = {}
     times: Counter[tuple[str, str, bytes]] = Counter()
     for conflict in conflicts:
-        statement = (*conflict.proposal.key, conflict.proposal.facts_digest)
+        statement = (*conflict.proposal.key, conflict.proposal.event.facts_digest)
         first.setdefault(statement, conflict)
         times[statement] += 1
     rows = [
@@ -394,7 +394,7 @@ def _event_columns(row: EventRow) -> tuple[Any, ...]:
         event.raw_text,
         event.corrects,
         # the number as compared is the stream's; only another spelling of it is stored again
-        None if event.tracking_number == proposal.number else event.tracking_number,
+        None if event.tracking_number == proposal.event.numbered.number else event.tracking_number,
         offset_seconds(event.occurred_at),
         event.by_category,
         f"{source.normalizer}@{source.normalizer_version}",
@@ -416,7 +416,13 @@ async def write_conflicts(
     """Append conflicts after `before` other entries of the batch."""
     values = [
         (
-            *(row.conflict.holder, p.shipment_id, p.source.message_id, *p.key, p.facts_digest),
+            *(
+                row.conflict.holder,
+                p.shipment_id,
+                p.source.message_id,
+                *p.key,
+                p.event.facts_digest,
+            ),
             *(compress_json(row.leaf.canonical), row.sealed_part),
         )
         for row in rows

@@ -113,7 +113,7 @@ def _row(
         first_recorded_at=first_recorded_at,
         occurred_at=event.occurred_at,
         carrier_id=event.carrier_id,
-        number=last.proposal.number,
+        number=event.numbered.number,
         tracking_number=event.tracking_number,
         discriminator=event.discriminator,
         rules=rules.of(event.carrier_id, projected.state.service),

@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.entry.kinds import Provenance, event_document
-from events.identity.ids import facts_digest, identify, shipment_id
+from events.identity.ids import identify, shipment_id
 from events.normalized import load
 from events.spelling import normalize_number
 from statesvc.bodies.sealed_message import seal_message
@@ -143,7 +143,7 @@ def _as_ours_alone(pushed: list[Message], keyring: Keyring) -> Told:
                 signer_digest=None,
             )
             told[event.carrier_id, event.event_id] = (
-                facts_digest(event, keyring.carrier_digest(event.carrier_id)),
+                event.facts_digest,
                 _statement(document),
             )
     return told

@@ -17,7 +17,7 @@ from events.carriers.carrier import Carrier
 from events.entry.kinds import Provenance, conflict_document, event_document, leaf, part_bytes
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Reading
-from events.identity.ids import enrichment_id, facts_digest, identify, shipment_id, value_digest
+from events.identity.ids import enrichment_id, identify, shipment_id, value_digest
 from events.parsing.whereabouts import load_tables
 from events.spelling import normalize_number
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
@@ -217,7 +217,7 @@ def _logged(event: Event, number: str) -> Fact:
     )
     signer = event.personal.signed_by
     signer_digest = None if signer is None else _digest(signer.encode())
-    facts = facts_digest(event, _digest)
+    facts = event.facts_digest
     if event.estimated_delivery is not None:
         value = value_digest(
             shipment_id=shipment,

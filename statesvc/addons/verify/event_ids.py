@@ -17,7 +17,8 @@ from events.clear_part import Digest
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealError
 from events.event import EventPlace, Raw
-from events.identity.ids import ENRICHMENT, enrichment_id, numbered, stated_facts, value_digest
+from events.identity.facts import stated_facts
+from events.identity.ids import ENRICHMENT, enrichment_id, numbered, value_digest
 from events.identity.recipe import (
     DERIVED,
     Recipe,

@@ -91,7 +91,7 @@ def test_what_the_log_holds_of_every_carrier_gives_its_ids_again(carrier_id: str
         assert (with_key.fault, without.fault) == (None, None)
         assert (with_key.carrier_id, with_key.event_id, with_key.facts) == (
             *row.proposal.key,
-            row.proposal.facts_digest,
+            row.proposal.event.facts_digest,
         )
         assert {(carrier_id, alias) for alias in with_key.aliases} <= taken
         assert set(with_key.unchecked) <= {SIGNERS, OTHER_ANCHORS, TEXTS}

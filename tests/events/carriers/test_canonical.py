@@ -6,7 +6,6 @@ import pytest
 
 from events.carriers.canonical import CARRIER, InvalidEventError, lines, read_line
 from events.errors import Cause, UnreadableMessageError
-from events.identity.ids import facts_digest
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from tests.events.carriers.carrier_fixtures import FIXTURES, read, scans
 
@@ -102,9 +101,7 @@ def test_enrichment_and_spelling_make_none(changes: dict[str, Any]) -> None:
 
 
 def digest(body: bytes) -> bytes:
-    return facts_digest(
-        read_line(body, lambda _: bytes), lambda facts: hashlib.sha256(facts).digest()
-    )
+    return read_line(body, lambda _: lambda facts: hashlib.sha256(facts).digest()).facts_digest
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from events.carriers import CARRIERS
 from events.entry.kinds import Provenance, event_document
 from events.entry.proposal import DedupeKey, ExistingEvent, Proposal, decide, keys_of
 from events.event import Event
-from events.identity.ids import facts_digest, identify, shipment_id
+from events.identity.ids import identify
 from events.identity.recipe import rederived_id
-from events.identity.recipes import RECIPES, number_of, recipe_of
+from events.identity.recipes import RECIPES, recipe_of
 from events.vocabulary import Verdict
 from tests.events.carriers.carrier_fixtures import fixture_paths, read
 from tests.events.carriers.envelope_pairs import Pair
@@ -49,22 +49,7 @@ def events(carrier_id: str, body: bytes) -> list[Event]:
 
 
 def proposals(found: list[Event]) -> list[Proposal]:
-    return [
-        Proposal(
-            event=event,
-            shipment_id=shipment_id(
-                event.carrier_id,
-                number_of(event.carrier_id, event.tracking_number),
-                event.discriminator,
-            ),
-            number=number_of(event.carrier_id, event.tracking_number),
-            facts_digest=facts_digest(event, digest),
-            signer_digest=None,
-            source=SOURCE,
-            message=0,
-        )
-        for event in found
-    ]
+    return [Proposal(event=event, signer_digest=None, source=SOURCE, message=0) for event in found]
 
 
 def ids(pair: Pair) -> list[list[str]]:

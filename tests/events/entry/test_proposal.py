@@ -10,15 +10,14 @@ from events.entry.proposal import (
     Conflict,
     Decision,
     DedupeKey,
-    Enrichment,
     ExistingEvent,
     Proposal,
     decide,
     keys_of,
     without_personal,
 )
-from events.event import NOWHERE, Event, Personal, Raw
-from events.identity.ids import numbered
+from events.event import NOWHERE, Enrichment, Event, Numbered, Personal, Raw
+from events.identity.ids import enrichment_id
 from events.vocabulary import Kind, Status, TimePrecision, TzSource, Verdict
 
 MOMENT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -51,7 +50,9 @@ def proposal(
         aliases=aliases,
         tracking_number="1Z",
         discriminator="",
-        numbered=numbered("ups", "1Z", ""),
+        numbered=Numbered("1Z", "1Z", UUID(int=shipment)),
+        facts_digest=stated,
+        enrichments=() if signer is None else (signed_by(signer, event_id, *aliases),),
         kind=Kind.SCAN,
         occurred_at=MOMENT,
         occurred_at_raw="20260301 120000",
@@ -67,15 +68,18 @@ def proposal(
     )
     return Proposal(
         event=event,
-        shipment_id=UUID(int=shipment),
-        number="1Z",
-        facts_digest=stated,
         signer_digest=None if signer is None else signer.encode(),
         source=SOURCE,
         message=message,
-        enrichments=()
-        if signer is None
-        else (Enrichment(field="signed_by", digest=signer.encode().ljust(32)),),
+    )
+
+
+def signed_by(signer: str, *event_ids: str) -> Enrichment:
+    value = signer.encode().ljust(32)
+    return Enrichment(
+        field="signed_by",
+        digest=value,
+        event_ids=tuple(enrichment_id(anchor=each, value=value) for each in event_ids),
     )
 
 

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, PrintedTime, Raw, Reading
+from events.identity.facts import contradict
 from events.identity.ids import (
     carrier_code,
-    contradict,
     correction_id,
     enrichment_id,
-    facts_digest,
     identify,
     shipment_id,
     value_digest,
@@ -55,7 +54,7 @@ def event_id(reading: Reading) -> str:
 
 
 def facts(reading: Reading) -> bytes:
-    return facts_digest(identify(reading, carrier_id="ups", digest=digest), digest)
+    return identify(reading, carrier_id="ups", digest=digest).facts_digest
 
 
 @pytest.mark.parametrize(

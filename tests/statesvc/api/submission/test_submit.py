@@ -60,7 +60,7 @@ class Desk:
     owner_dsn: str
 
     async def submit(self, *lines: bytes) -> Submitted | Held:
-        events: list[Event] = [read_line(line, lambda _: bytes) for line in lines]
+        events: list[Event] = [read_line(line, self.keyring.carrier_digest) for line in lines]
         return await submit(
             self.pool,
             self.keyring,
