@@ -53,14 +53,9 @@ class DeadLetterGroupsParameters(ClosedModel):
     until: Annotated[Instant | None, Field(description="Buried before then.")] = None
 
 
-class DeadLetterListParameters(PageParameters):
+class DeadLetterListParameters(PageParameters, DeadLetterGroupsParameters):
     """Dead letters, the newest first."""
 
-    kind: DeadLetterKind | None = None
-    carrier_id: Name | None = None
-    cause: Cause | None = None
-    since: Annotated[Instant | None, Field(description="Buried then or later.")] = None
-    until: Annotated[Instant | None, Field(description="Buried before then.")] = None
     open: Annotated[
         bool | None, Field(description="`true`: not settled yet; `false`: settled. Left out: both.")
     ] = None

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from events.errors import Cause
-from statesvc.api.parameters import Name
+from statesvc.api.parameters import Name, NextPart, RequiredWhy, Why
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Asked
 from statesvc.http.paging import RowNumber
@@ -17,33 +17,13 @@ from statesvc.repair.dead_letters.replay_run import ReplayEnd
 
 REPLAY_LIMIT_MAX: Final = 500
 IDS_MAX: Final = 100
-Why = Annotated[
-    str,
-    Field(
-        max_length=1000,
-        pattern=r"^[^\x00]*$",
-        description="Stands in the log for ever: nothing personal.",
-    ),
-]
-Reason = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=1000,
-        pattern=r"^[^\x00]*$",
-        description="Stands in the log for ever: nothing personal.",
-    ),
-]
-Cursor = Annotated[
-    str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")
-]
 
 
 class ReplayOne(ClosedModel):
     """Replay of a dead letter."""
 
     why: Why = ""
-    cursor: Cursor = None
+    cursor: NextPart = None
 
 
 class ReplayedOne(BaseModel):
@@ -139,7 +119,7 @@ class ReplayMany(MeantDeadLetters):
     ] = None
     wait: Annotated[bool | None, removed("wait")] = None
     why: Why = ""
-    cursor: Cursor = None
+    cursor: NextPart = None
 
 
 class ReplayedMany(BaseModel):
@@ -177,13 +157,13 @@ class ReplayedMany(BaseModel):
 class Discard(ClosedModel):
     """Giving a dead letter up."""
 
-    why: Reason
+    why: RequiredWhy
 
 
 class DiscardMany(MeantDeadLetters):
     """Open dead letters to discard."""
 
-    why: Reason
+    why: RequiredWhy
 
 
 class DiscardedMany(BaseModel):

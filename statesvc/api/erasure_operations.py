@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from statesvc.api.erasure_words import erased, would_erase
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Name
+from statesvc.api.parameters import NumberParameters, RequiredWhy
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel
@@ -26,23 +26,14 @@ from statesvc.privacy.erasure import (
     erase_dead_letters,
 )
 
-WHY_LENGTH_MAX = 1000
 _SHIPMENT: Final = "/console/shipments/{carrier_id}/{tracking_number}"
-
-
-class ErasureParameters(ClosedModel):
-    """Shipments to erase."""
-
-    carrier_id: Name
-    tracking_number: Name
 
 
 class ErasureRequest(ClosedModel):
     """Reason for the erasure. The log stores it: no personal data there."""
 
     why: Annotated[
-        str,
-        Field(min_length=1, max_length=WHY_LENGTH_MAX),
+        RequiredWhy,
         Asked(help="recorded in the log: no personal data here"),
     ]
     discriminator: Annotated[
@@ -132,7 +123,7 @@ class ErasureAnswer(TypedDict):
     ),
 )
 async def erase_shipment(
-    context: Context, call: Call[ErasureParameters, ErasureRequest]
+    context: Context, call: Call[NumberParameters, ErasureRequest]
 ) -> ErasureAnswer:
     """Erase a shipment's personal data.
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from statesvc.api.erasure_words import would_hold, would_release
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Name
+from statesvc.api.parameters import Name, RequiredWhy
 from statesvc.bodies import legal_holds
 from statesvc.bodies.legal_holds import HoldRefusal, LegalHold, place_hold, release_hold
 from statesvc.http.call import Call
@@ -18,15 +18,6 @@ from statesvc.http.problem import CREATED, Code, Problem
 from statesvc.http.views import Column, Sentences, Table
 from statesvc.log.archived_files import require_archive
 
-Why = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=1000,
-        pattern=r"^[^\x00]*$",
-        description="Stands in the log: no personal data.",
-    ),
-]
 _TAG: Final = "legal holds"
 _NUMBER: Final = ("carrier_id", "tracking_number")
 _SHIPMENT: Final = "/console/shipments/{carrier_id}/{tracking_number}"
@@ -60,7 +51,7 @@ class LegalHoldPlacement(ClosedModel):
         Field(description="In any spelling: case, blanks and hyphens do not matter."),
         Asked(metavar="tracking"),
     ]
-    why: Why
+    why: RequiredWhy
 
 
 class LegalHoldRelease(LegalHoldPlacement):

@@ -108,13 +108,38 @@ AsOf = Annotated[
 ]
 
 
-class ShipmentParameters(ClosedModel):
-    """A shipment."""
+Why = Annotated[
+    str,
+    Field(
+        max_length=1_000,
+        pattern=r"^[^\x00]*$",
+        description="Stands in the log for ever: nothing personal.",
+    ),
+]
+RequiredWhy = Annotated[Why, Field(min_length=1)]
+NextPart = Annotated[
+    str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")
+]
+
+
+class CarrierParameters(ClosedModel):
+    """A carrier."""
+
+    carrier_id: Annotated[Name, Field(description="A carrier_id.")]
+
+
+class NumberParameters(ClosedModel):
+    """A tracking number."""
 
     carrier_id: Name
     tracking_number: Annotated[
         Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")
     ]
+
+
+class ShipmentParameters(NumberParameters):
+    """A shipment."""
+
     discriminator: Discriminator = None
     as_of: AsOf = None
     include: Include = None
@@ -126,23 +151,14 @@ class StateParameters(ShipmentParameters):
     max_staleness: MaxStaleness = None
 
 
-class HistoryParameters(PageParameters):
+class HistoryParameters(PageParameters, StateParameters):
     """A page of a shipment's events."""
-
-    carrier_id: Name
-    tracking_number: Name
-    discriminator: Discriminator = None
-    as_of: AsOf = None
-    include: Include = None
-    max_staleness: MaxStaleness = None
 
 
 class AuditParameters(ShipmentParameters):
     """A shipment's audit trail; whole unless it is very long."""
 
-    cursor: Annotated[
-        str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")
-    ] = None
+    cursor: NextPart = None
 
 
 class ShipmentIdParameters(ClosedModel):

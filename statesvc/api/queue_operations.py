@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 from statesvc.api import operating_words as words
 from statesvc.api.operating_words import seen_ago, several_versions
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Name
+from statesvc.api.parameters import CarrierParameters, Why
 from statesvc.database.wakeups.wakeup import READY_NOW
 from statesvc.health import notices, worker_list
 from statesvc.health.notices import StoredNotice, mark_seen
@@ -31,7 +31,6 @@ from statesvc.queue.carrier_quota import (
 )
 from statesvc.queue.depths import QueueDepths, read_depths
 
-WHY_LENGTH_MAX: Final = 1000
 _TROUBLE: Final = ("silent", "stopping", "foreign", "alive")
 _QUEUE: Final = "queue"
 _NOTICES: Final = "notices"
@@ -50,12 +49,6 @@ class WorkersPage(TypedDict):
             )
         ),
     ]
-
-
-class QuotaParameters(ClosedModel):
-    """A carrier."""
-
-    carrier_id: Annotated[Name, Field(description="A carrier_id.")]
 
 
 class QuotaChange(PartialChange):
@@ -88,7 +81,7 @@ class QuotaChange(PartialChange):
             null="none",
         ),
     ] = None
-    why: Annotated[str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$")] = ""
+    why: Why = ""
 
 
 class NoticesParameters(PageParameters):
@@ -199,7 +192,7 @@ async def list_quotas(context: Context, _call: Call[None, None]) -> Page[Carrier
     problems=(Code.UNKNOWN_CARRIER,),
     view=Details("weight", Column("in_flight_max", "At most in flight"), title="Quota"),
 )
-async def get_quota(context: Context, call: Call[QuotaParameters, None]) -> CarrierQuota:
+async def get_quota(context: Context, call: Call[CarrierParameters, None]) -> CarrierQuota:
     """Show a carrier's quota."""
     carrier_id = context.carrier(call.parameters.carrier_id).carrier_id
     async with context.pool.connection() as connection:
@@ -233,7 +226,9 @@ async def get_quota(context: Context, call: Call[QuotaParameters, None]) -> Carr
         ),
     ),
 )
-async def change_quota(context: Context, call: Call[QuotaParameters, QuotaChange]) -> CarrierQuota:
+async def change_quota(
+    context: Context, call: Call[CarrierParameters, QuotaChange]
+) -> CarrierQuota:
     """Set a carrier's weight and bound.
 
     In effect at the next claim of every worker. The unused part of a carrier's share goes to

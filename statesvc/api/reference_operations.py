@@ -7,9 +7,8 @@ from typing_extensions import TypedDict
 
 from events.identity.recipes import number_of
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Name
+from statesvc.api.parameters import NumberParameters
 from statesvc.http.call import Call
-from statesvc.http.closed_model import ClosedModel
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.problem import Code, Problem
 from statesvc.shipments.references import (
@@ -23,15 +22,6 @@ from statesvc.shipments.references import (
 
 _TAG: Final = "shipments"
 _ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}/references"
-
-
-class ReferencesParameters(ClosedModel):
-    """Number of the references."""
-
-    carrier_id: Name
-    tracking_number: Annotated[
-        Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")
-    ]
 
 
 class AttachedParcel(TypedDict):
@@ -54,7 +44,7 @@ class ShipmentReferences(TypedDict):
 
 @operation(f"GET {_ONE}", scope="read", tag=_TAG, problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER))
 async def get_shipment_references(
-    context: Context, call: Call[ReferencesParameters, None]
+    context: Context, call: Call[NumberParameters, None]
 ) -> ShipmentReferences:
     """Show the references of a number."""
     number = attached_to(context, call.parameters)
@@ -76,7 +66,7 @@ async def get_shipment_references(
     problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
 )
 async def set_shipment_references(
-    context: Context, call: Call[ReferencesParameters, References]
+    context: Context, call: Call[NumberParameters, References]
 ) -> ShipmentReferences:
     """Attach an order id and metadata to a number.
 
@@ -100,7 +90,7 @@ async def set_shipment_references(
     return _shown(number, attached)
 
 
-def attached_to(context: Context, wanted: ReferencesParameters) -> AttachedTo:
+def attached_to(context: Context, wanted: NumberParameters) -> AttachedTo:
     """Return the number as it is compared. Raises the problem that there is no such carrier."""
     carrier_id = context.carrier(wanted.carrier_id).carrier_id
     return AttachedTo(carrier_id, number_of(carrier_id, wanted.tracking_number))

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
-from statesvc.api.parameters import Name
+from statesvc.api.parameters import CarrierParameters, Name, Why
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Asked
 from statesvc.http.operation import PartialChange
@@ -20,9 +20,6 @@ from statesvc.reading.rollout_store import (
     RolloutSettings,
 )
 from statesvc.reading.trials import StoredDifference
-
-WHY_LENGTH_MAX = 1000
-
 
 GUARD_MESSAGES_MAX: Final = 5_000
 
@@ -86,7 +83,7 @@ class RolloutChange(PartialChange):
         bool | None,
         Field(description="Messages are stored, not processed, from the next claim on."),
     ] = None
-    why: Annotated[str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$")] = ""
+    why: Why = ""
     stable: Annotated[
         str | None,
         Field(
@@ -229,10 +226,9 @@ class ShownRollout(TypedDict):
     ]
 
 
-class DiffsParameters(PageParameters):
+class DiffsParameters(PageParameters, CarrierParameters):
     """Differences of a carrier's candidate."""
 
-    carrier_id: Annotated[Name, Field(description="A carrier_id.")]
     candidate: Annotated[
         Name | None, Field(description="Only those of this version; left out: of all.")
     ] = None

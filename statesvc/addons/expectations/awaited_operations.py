@@ -13,8 +13,8 @@ from statesvc.addons.expectations.awaited_numbers import (
     stop_awaiting,
 )
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Name
-from statesvc.api.reference_operations import ReferencesParameters, attached_to
+from statesvc.api.parameters import Name, NumberParameters
+from statesvc.api.reference_operations import attached_to
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Command, ConsolePage
@@ -151,7 +151,7 @@ async def list_awaited_numbers(
     problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
 )
 async def await_shipment(
-    context: Context, call: Call[ReferencesParameters, AwaitedWithin]
+    context: Context, call: Call[NumberParameters, AwaitedWithin]
 ) -> AwaitedShown:
     """Await a tracking number.
 
@@ -186,7 +186,7 @@ async def await_shipment(
     statuses={NO_CONTENT: "it is awaited no longer"},
     problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND),
 )
-async def stop_awaiting_shipment(context: Context, call: Call[ReferencesParameters, None]) -> None:
+async def stop_awaiting_shipment(context: Context, call: Call[NumberParameters, None]) -> None:
     """Stop awaiting a tracking number."""
     async with context.pool.connection() as connection:
         if not await stop_awaiting(

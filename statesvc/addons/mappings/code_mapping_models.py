@@ -10,7 +10,7 @@ from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from statesvc.addons.mappings.mapped_code import PrintedCode
 from statesvc.addons.mappings.samples import SAMPLES_MAX
-from statesvc.api.parameters import Name
+from statesvc.api.parameters import CarrierParameters, Name
 from statesvc.api.personal_reads import Include
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.faces import Asked
@@ -65,25 +65,16 @@ class MappedCodesParameters(PageParameters):
     include: Include = None
 
 
-class CarrierMappingParameters(ClosedModel):
-    """A carrier."""
-
-    carrier_id: Name
-
-
-class MappingParameters(ClosedModel):
-    """A row."""
-
-    carrier_id: Name
-    revision: Annotated[int, Field(ge=1, le=REVISION_MAX)]
-    include: Include = None
-
-
-class RenormalizeParameters(ClosedModel):
+class RenormalizeParameters(CarrierParameters):
     """The row whose code is read again."""
 
-    carrier_id: Name
     revision: Annotated[int, Field(ge=1, le=REVISION_MAX)]
+
+
+class MappingParameters(RenormalizeParameters):
+    """A row."""
+
+    include: Include = None
 
 
 _WHOLE: dict[str, Any] = {

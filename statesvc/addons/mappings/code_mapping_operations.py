@@ -13,7 +13,6 @@ from events.carriers.carrier import Carrier
 from statesvc.addons.mappings import code_words as words
 from statesvc.addons.mappings.code_events import as_events_have_it, has_events
 from statesvc.addons.mappings.code_mapping_models import (
-    CarrierMappingParameters,
     MappedCodesParameters,
     MappingParameters,
     MappingsParameters,
@@ -34,6 +33,7 @@ from statesvc.addons.mappings.mapping_store import (
 )
 from statesvc.addons.mappings.preview import MappingPreview, preview_mapping
 from statesvc.api.operation_context import Context
+from statesvc.api.parameters import CarrierParameters
 from statesvc.api.personal_reads import reads_personal
 from statesvc.http.call import Call
 from statesvc.http.faces import Command, ConsolePage, Form
@@ -208,7 +208,7 @@ async def list_mapped_codes(
     ),
 )
 async def teach_code(
-    context: Context, call: Call[CarrierMappingParameters, TeachRequest]
+    context: Context, call: Call[CarrierParameters, TeachRequest]
 ) -> ListedMapping:
     """Map a code, or take its mapping back.
 
@@ -274,7 +274,7 @@ async def teach_code(
     ),
 )
 async def preview_code_mapping(
-    context: Context, call: Call[CarrierMappingParameters, PreviewRequest]
+    context: Context, call: Call[CarrierParameters, PreviewRequest]
 ) -> MappingPreview:
     """Preview a mapping.
 

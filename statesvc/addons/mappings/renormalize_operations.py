@@ -10,7 +10,6 @@ from statesvc.addons.mappings import code_words as words
 from statesvc.addons.mappings import unmapped_code_operations as unmapped_codes
 from statesvc.addons.mappings.code_mapping_models import (
     WHY_LENGTH_MAX,
-    CarrierMappingParameters,
     Renormalized,
     RenormalizeParameters,
     RenormalizeRequest,
@@ -25,6 +24,7 @@ from statesvc.addons.mappings.history_reread import (
 )
 from statesvc.addons.mappings.reread_code import CodeReread, RereadPosition, RereadRequest
 from statesvc.api.operation_context import Context
+from statesvc.api.parameters import CarrierParameters
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel
@@ -163,7 +163,7 @@ class RenormalizedCarrier(BaseModel):
     ),
 )
 async def renormalize_carrier(
-    context: Context, call: Call[CarrierMappingParameters, RenormalizeCarrier]
+    context: Context, call: Call[CarrierParameters, RenormalizeCarrier]
 ) -> RenormalizedCarrier:
     """Read the history of a carrier again.
 

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from typing import Annotated, Final, Self, cast
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from events.vocabulary import Status
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import CursorText, KnownCarrier
+from statesvc.api.parameters import CursorText
 from statesvc.api.stream import tickets as ticket_operations
 from statesvc.api.stream import transition_feed
 from statesvc.api.stream.streams import EVENT_STREAM, Streams
-from statesvc.api.stream.tickets import CHOICES_MAX, PATH, Tickets
-from statesvc.api.stream.window import Selection, StreamedData
+from statesvc.api.stream.tickets import PATH, Tickets, TransitionChoice
+from statesvc.api.stream.window import StreamedData
 from statesvc.http.keys.signed_token import TOKEN_CHARS_MAX
 from statesvc.http.operation import RequestHeader, Route, operation, parameters, routes_of
 from statesvc.http.problem import OK, Code, Problem, Violation
@@ -22,10 +21,8 @@ from statesvc.log.cursor import CURSOR_PATTERN, LogCursor, read_cursor
 LAST_EVENT_ID: Final = "Last-Event-ID"
 
 
-class StreamParameters(BaseModel):
+class StreamParameters(TransitionChoice):
     """Selection of transitions, and the position to start at."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     after: Annotated[
         CursorText | None,
@@ -37,18 +34,6 @@ class StreamParameters(BaseModel):
             ),
         ),
     ] = None
-    carrier_id: Annotated[
-        list[KnownCarrier],
-        Field(
-            max_length=CHOICES_MAX, description="Only of these carriers; may stand more than once."
-        ),
-    ] = []
-    status: Annotated[
-        list[Status],
-        Field(
-            max_length=CHOICES_MAX, description="Only to these statuses; may stand more than once."
-        ),
-    ] = []
     ticket: Annotated[
         str | None,
         Field(
@@ -74,12 +59,9 @@ def routes(context: Context, streams: Streams, tickets: Tickets) -> Sequence[Rou
 
     async def stream(request: web.Request) -> web.StreamResponse:
         asked = parameters(request, StreamParameters)
-        selection = Selection(
-            carriers=frozenset(asked.carrier_id), statuses=frozenset(asked.status)
-        )
         return await streams.serve(
             request,
-            selection=selection if asked.ticket is None else tickets.selection(asked.ticket),
+            selection=asked.selection if asked.ticket is None else tickets.selection(asked.ticket),
             after=_last_event_id(request, asked.after),
             # the ticket is the whole right: no cookie or key of the browser is involved, so a page
             # of any origin may read what it opens

@@ -26,27 +26,33 @@ from statesvc.http.operation import Credential, operation
 from statesvc.http.problem import CREATED, Code, Problem
 
 TICKET_SECONDS: Final = 60
-CHOICES_MAX: Final = 64
+_CHOICES_MAX: Final = 64
 PATH: Final = "/v1/stream"
 _PURPOSE: Final = "stream"
 _TICKET: Final = "ticket"
 
-CarrierChoice = Annotated[
-    list[KnownCarrier],
-    Field(max_length=CHOICES_MAX, description="Only of these carriers; none: of all."),
-]
-StatusChoice = Annotated[
-    list[Status], Field(max_length=CHOICES_MAX, description="Only to these statuses; none: to any.")
-]
 
-
-class TicketRequest(BaseModel):
-    """Transitions that the ticket is good for."""
+class TransitionChoice(BaseModel):
+    """Transitions that a client asks for."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    carrier_id: CarrierChoice = []
-    status: StatusChoice = []
+    carrier_id: Annotated[
+        list[KnownCarrier],
+        Field(max_length=_CHOICES_MAX, description="Only of these carriers; none: of all."),
+    ] = []
+    status: Annotated[
+        list[Status],
+        Field(max_length=_CHOICES_MAX, description="Only to these statuses; none: to any."),
+    ] = []
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(carriers=frozenset(self.carrier_id), statuses=frozenset(self.status))
+
+
+class TicketRequest(TransitionChoice):
+    """Transitions that the ticket is good for."""
 
 
 class StreamTicket(TypedDict):

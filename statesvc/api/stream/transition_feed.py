@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from psycopg import AsyncConnection
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
-from events.vocabulary import Status
 from statesvc.api.log_operations import FEED_DEFAULT, FEED_MAX, lost_cursor
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import CursorText, KnownCarrier
+from statesvc.api.parameters import CursorText
 from statesvc.api.stream.tail import LogEnd
-from statesvc.api.stream.tickets import CHOICES_MAX
+from statesvc.api.stream.tickets import TransitionChoice
 from statesvc.api.stream.window import Selection, StreamedTransition, streamed
 from statesvc.http.call import Call
 from statesvc.http.operation import operation
@@ -28,10 +27,8 @@ from statesvc.log.feed import MissingEntryError
 from statesvc.log.transitions import read_transitions
 
 
-class TransitionFeedParameters(BaseModel):
+class TransitionFeedParameters(TransitionChoice):
     """Selection of transitions, and the position to start at."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     after: Annotated[
         CursorText,
@@ -45,18 +42,6 @@ class TransitionFeedParameters(BaseModel):
     limit: Annotated[
         int, Field(ge=1, le=FEED_MAX, description="Transitions per answer, at most.")
     ] = FEED_DEFAULT
-    carrier_id: Annotated[
-        list[KnownCarrier],
-        Field(
-            max_length=CHOICES_MAX, description="Only of these carriers; may stand more than once."
-        ),
-    ] = []
-    status: Annotated[
-        list[Status],
-        Field(
-            max_length=CHOICES_MAX, description="Only to these statuses; may stand more than once."
-        ),
-    ] = []
 
 
 class TransitionFeed(TypedDict):
@@ -101,7 +86,7 @@ async def list_transitions(
     stream with the same `after`. 410 as there.
     """
     wanted = call.parameters
-    selection = Selection(carriers=frozenset(wanted.carrier_id), statuses=frozenset(wanted.status))
+    selection = wanted.selection
     async with context.pool.connection() as connection:
         end = LogEnd.of(await latest_head(connection))
         try:

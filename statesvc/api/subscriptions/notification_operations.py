@@ -106,9 +106,7 @@ class NotificationTry(TypedDict):
     started_at: AwareDatetime
 
 
-class NotificationShown(TypedDict):
-    """A notification, with its tries."""
-
+class _NotificationMembers(TypedDict):
     webhook_id: str
     type: str
     carrier_id: str
@@ -119,6 +117,11 @@ class NotificationShown(TypedDict):
     next_attempt_at: Annotated[
         AwareDatetime | None, Field(description="Of what waits: not before then.")
     ]
+
+
+class NotificationShown(_NotificationMembers):
+    """A notification, with its tries."""
+
     attempts: list[NotificationTry]
 
 
@@ -138,17 +141,9 @@ class AnsweredTry(NotificationTry):
     ]
 
 
-class NotificationDetail(TypedDict):
+class NotificationDetail(_NotificationMembers):
     """A notification, its tries, and its body."""
 
-    webhook_id: str
-    type: str
-    carrier_id: str
-    tracking_number: str
-    sequence: int
-    outcome: Annotated[str, text_of(NotificationOutcome)]
-    created_at: AwareDatetime
-    next_attempt_at: AwareDatetime | None
     attempts: list[AnsweredTry]
     body: Annotated[
         str | None,
