@@ -77,7 +77,19 @@ async def _plant(api: Api, scan: Statement) -> dict[str, str]:
         )
         assert answer.status == 200, answer.body
     message = (await open_dead_letters(api))[-1]
+    letter = await api.get(f"/v1/dead-letters/{message}", scopes="ops")
+    lesson = {
+        "raw_type": "Q",
+        "raw_code": "7",
+        "meaning": {"kind": "info"},
+        "why": "a tour",
+        "replaces": 0,
+    }
+    taught = await api.call("POST", "/v1/carriers/ups/mappings", scopes="ops", json=lesson)
+    assert taught.status in {200, 201}, taught.body
     return {
+        "message_page": f"/console/messages/{letter.body['message_id']}",
+        "revoke": f"/console/keys/{(await api.key('read')).split('_')[1]}/revoke",
         "subscription": str(subscription_id),
         "message": f"{message}",
         "code": f"{(await open_dead_letters(api))[0]}",
@@ -210,6 +222,18 @@ def _screens(one: dict[str, str]) -> Iterator[tuple[str, str]]:
         "notices": "/console/notices",
         "notice-seen": "/console/notices/1/seen",
         "record": "/console/record",
+        "message": one["message_page"],
+        "group-replayed": f"{letters}/group?kind=message&carrier_id=ups&open=false",
+        "revoke": one["revoke"],
+        "portal-link": "/console/portal-link?owner=bootstrap",
+        "mapping": f"{carriers}/ups/mappings/1",
+        "event": f"{SHIPMENT}/events/1",
+        "evidence": f"{SHIPMENT}/evidence?for=visa",
+        "record-of-one": f"{SHIPMENT}?tab=record",
+        "sent": "/console/shipments/ups/1Z90000001?tab=told",
+        "waiting": f"{subscription}?tab=waiting",
+        "runbook": "/console/runbook",
+        "runbook-page": "/console/runbook/Lag",
     }.items()
 
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from aiohttp import web
 
-from statesvc.addons.console.html_exchange import attachment
+from statesvc.addons.console.pages import attachment
 from statesvc.addons.console.screen import Input, PageRequest, Redirect, Screen, Values
 from statesvc.addons.console.shipment_screens import CALL, LIST, ONE, AskedShipment
 from statesvc.http.document_forms import FORMS

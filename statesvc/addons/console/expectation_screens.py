@@ -48,8 +48,10 @@ _RULES: Final = Table(
         "Of",
         link=lambda row: change_path(row["carrier_id"], row["service"]),
     ),
-    Column(lambda row: _hours_words(row["stated"]) or "none of its own", "Its own hours"),
-    Column(lambda row: _hours_words(row["in_effect"]), "In effect", wide=True),
+    Column(
+        lambda row: _hours_words(row["in_effect" if row["carrier_id"] == _EVERYONE else "stated"]),
+        "Hours",
+    ),
     Column(lambda row: row["changed_at"] or "our defaults", "Stated"),
     Column("changed_by", "By"),
     "why",

@@ -15,8 +15,7 @@ from urllib.parse import quote
 from aiohttp import hdrs, web
 
 from statesvc.addons.console.frame_menu import Menu
-from statesvc.addons.console.html_exchange import Handler, read_form, readable, redirect
-from statesvc.addons.console.pages import Templates
+from statesvc.addons.console.pages import Handler, Templates, read_form, readable, redirect
 from statesvc.addons.console.screen import (
     HOME,
     Done,

@@ -6,8 +6,7 @@ from typing import Final
 from aiohttp import web
 
 from statesvc.addons.console.frame import LOGIN, PAGE, ScreenFrame
-from statesvc.addons.console.html_exchange import read_form, redirect
-from statesvc.addons.console.pages import Templates
+from statesvc.addons.console.pages import Templates, read_form, redirect
 from statesvc.addons.console.screen import HOME, PageRequest
 from statesvc.addons.console.web_sessions import (
     Cookie,

@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, BaseModel, WithJsonSchema
 from pydantic.fields import FieldInfo
 
 from events.carriers import CARRIERS
-from statesvc.addons.console.html_exchange import utc_instant
+from statesvc.addons.console.pages import utc_instant
 from statesvc.addons.console.progress_page import next_part, stated
 from statesvc.addons.console.screen import (
     Done,

@@ -11,8 +11,9 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
-from statesvc.addons.console.carrier_board import OVERVIEW, read_board
+from statesvc.addons.console.carrier_screens import OVERVIEW, read_board
 from statesvc.addons.console.charts import Bar, bars
+from statesvc.addons.console.formats import chip
 from statesvc.addons.console.promise_cards import BUDGET_MINUTES, HOUR_MINUTES, promise_cards
 from statesvc.addons.console.screen import Cards, PageRequest, Picture, Screen
 from statesvc.api.service_status import ServiceStatus, read_status
@@ -21,7 +22,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.health.finding import Finding, Urgency
 from statesvc.http.keys.key_store import Scope
-from statesvc.http.views import draw
+from statesvc.http.views import Column, Table, draw
 from statesvc.log.action_list import NEWEST_ACTION, WantedActions, list_actions
 from statesvc.telemetry.objective_minutes import read_minutes, read_shares
 from statesvc.telemetry.objectives import ACK_AVAILABILITY
@@ -90,14 +91,9 @@ def headline(alarms: Sequence[Alarm]) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleRow:
-    """Processes of a role. `style`: of its chip."""
-
-    role: str
-    count: str
-    state: str
-    style: str
+_PROCESSES: Final = Table(
+    "role", Column("count", "Running"), Column("state_chip", "State"), title="Processes"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +138,7 @@ class Overview:
             "spans": {name: shown for name, (shown, _, _) in _SPANS.items()},
             "carriers": draw(OVERVIEW, {"items": shown}),
             "carriers_count": len(carriers),
-            "roles": _roles(status),
+            "roles": draw(_PROCESSES, {"items": _roles(status)}),
             "actions": actions,
         }
 
@@ -225,7 +221,7 @@ def _place(trouble: Finding, visit: PageRequest) -> tuple[str, str] | None:
     )
 
 
-def _roles(status: ServiceStatus) -> list[RoleRow]:
+def _roles(status: ServiceStatus) -> list[dict[str, Any]]:
     running = dict(status.sample.processes)
     rows = []
     for role in _ROLES:
@@ -250,7 +246,7 @@ def _roles(status: ServiceStatus) -> list[RoleRow]:
                 if role == "ingress" and running.get("api")
                 else ("none runs", "bad")
             )
-        rows.append(RoleRow(role=role, count=count, state=state, style=style))
+        rows.append({"role": role, "count": count, "state_chip": chip(state, style)})
     return rows
 
 

@@ -14,9 +14,8 @@ from aiohttp import web
 from statesvc.addons.console.declared_pages import declared_pages
 from statesvc.addons.console.frame import PAGE, ScreenFrame
 from statesvc.addons.console.frame_menu import Menu
-from statesvc.addons.console.html_exchange import redirect
 from statesvc.addons.console.operation_forms import declared_actions
-from statesvc.addons.console.pages import Templates
+from statesvc.addons.console.pages import Templates, redirect
 from statesvc.addons.console.subscription_screens import subscription_pages
 from statesvc.addons.console.web_sessions import Cookie, WebSession
 from statesvc.api.subscriptions.portal_links import LINK, MINUTES_MAX, PORTAL, PortalLinks

@@ -85,11 +85,19 @@ def _card(
         title=f"{name}, minute by minute of the last hour",
         limit=objective.seconds or 1 - objective.share,
         style=style,
+        words=lambda most: _top(objective, most),
     )
     rest = meter(
         _share_left(objective, budget), 1, title=left, width=None, style=left_style or "good"
     )
     return Card(name, value, unit, style, promise, chart + rest, left, left_style or "soft")
+
+
+def _top(objective: Objective, most: float) -> str:
+    """Return the highest value of the chart's scale in words."""
+    if objective.seconds is None:
+        return f"{100 * most:.2g} % not"
+    return f"{1000 * most:,.0f} ms" if most < 1 else duration(most)
 
 
 def _merged(counts: Sequence[MinuteCount | None]) -> MinuteCount:

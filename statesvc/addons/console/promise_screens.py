@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from statesvc.addons.console.charts import Bar, bars, meter
 from statesvc.addons.console.formats import link, percent
-from statesvc.addons.console.html_exchange import attachment
 from statesvc.addons.console.operation_forms import filters_of
+from statesvc.addons.console.pages import attachment
 from statesvc.addons.console.screen import MenuGroup, PageBlock, PageRequest, Picture, Screen
 from statesvc.addons.console.shipment_screens import path_of
 from statesvc.http.keys.key_store import Scope
@@ -130,8 +130,8 @@ def month_chart(groups: Sequence[Mapping[str, Any]]) -> Markup:
     return bars(
         columns,
         title="Promises by month: " + "; ".join(column.label for column in columns),
-        width=min(80 * len(columns), 720),
         label_every=1,
+        unit=" parcels",
     )
 
 

@@ -15,6 +15,7 @@ from statesvc.addons.console.pages import Templates
 from statesvc.addons.console.portal import routes as portal_routes
 from statesvc.addons.console.promise_screens import promise_pages
 from statesvc.addons.console.runbook_screens import runbook_pages
+from statesvc.addons.console.shipment_list import list_page
 from statesvc.addons.console.shipment_screens import shipment_pages
 from statesvc.addons.console.subscription_screens import subscription_pages
 from statesvc.addons.console.web_sessions import WebSessions
@@ -34,6 +35,7 @@ def served_pages(served: ServedCalls) -> list[Route]:
     screens = [
         Overview(readable).screen(),
         *carrier_pages(served.pool),
+        list_page(),
         *shipment_pages(),
         *event_pages(),
         *evidence_pages(),

@@ -1,4 +1,4 @@
-"""Shipments: search, list, and the whole record of a shipment, today or as of a day."""
+"""The whole record of a shipment, today or as of a day."""
 
 from bisect import bisect_right
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
@@ -6,29 +6,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote, urlencode
-from uuid import UUID
 
 from markupsafe import Markup
 
 from projections.lifecycle import Flag
-from statesvc.addons.console.formats import ago, alarm, chip, instant, link, stated_short, tabs
-from statesvc.addons.console.operation_forms import filters_of
-from statesvc.addons.console.screen import (
-    Act,
-    Input,
-    MenuGroup,
-    PageBlock,
-    PageRequest,
-    Redirect,
-    Screen,
-)
+from statesvc.addons.console.formats import alarm, chip, instant, link, tabs
+from statesvc.addons.console.screen import Act, PageBlock, PageRequest, Redirect, Screen
 from statesvc.addons.console.shipment_lines import (
     causes_of,
     conflict_sentences,
     flag_sentences,
     seals_of,
     timeline_lines,
-    town_of,
 )
 from statesvc.addons.console.shipment_record import identity, record_blocks, sent_blocks
 from statesvc.addons.console.shipment_story import (
@@ -40,63 +29,22 @@ from statesvc.addons.console.shipment_story import (
     status_style,
     told_times,
 )
-from statesvc.api.shipment_list_operations import ListParameters
 from statesvc.http.inner_calls import Json
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.paging import LIMIT_MAX
 from statesvc.http.problem import Code, Problem
-from statesvc.http.views import Column, Line, Table, draw
 from statesvc.shipments.plain_names import carrier_name, spaced
 from statesvc.shipments.printed_times import stated_instant
 
 LIST: Final = "/console/shipments"
 ONE: Final = LIST + "/{carrier_id}/{tracking_number}"
 CALL: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
-_QUICK: Final[Sequence[tuple[str, Mapping[str, str]]]] = (
-    ("All", {}),
-    ("In trouble", {"in_trouble": "true"}),
-    ("Silent 3 d+", {"stalled_for": "P3D"}),
-    ("Contradicted", {"flag": "contradicted"}),
-    ("Overdue", {"flag": "overdue"}),
-    ("Out for delivery", {"status": "out_for_delivery"}),
-    ("Delivered", {"status": "delivered"}),
-)
 _ERASED: Final = (
     "Its personal data was erased. What remains names no person, and its proofs still hold."
 )
 _MASKED: Final = "The signer, the carrier's words and addresses are masked."
 _EVENTS_MAX: Final = 1000
 _RECORD: Final = ("events", "transitions", "conflicts", "notifications", "readings")
-_SILENCES: Final = (
-    ("", "any time"),
-    ("P1D", "a day"),
-    ("P3D", "three days"),
-    ("P7D", "a week"),
-    ("P30D", "a month"),
-)
-_CHOSEN: Final = ("carrier_id", "status", "reason")
-
-
-def _marks(shipment: Mapping[str, Any]) -> Markup:
-    chips = [
-        chip(spaced(flag), "bad" if flag == Flag.CONTRADICTED else "warn")
-        for flag in shipment["flags"]
-    ]
-    return Markup(" ").join(
-        [chip(spaced(shipment["status"]), status_style(shipment["status"])), *chips]
-    )
-
-
-_LISTED: Final = (
-    Column("tracking_number", "Number", link=lambda row: row["path"]),
-    Column("discriminator", "Which of them", wide=True),
-    Column(_marks, "Status"),
-    Column(lambda row: spaced(row["reason"] or ""), "Reason"),
-    Column("carrier_id", "Carrier"),
-    Column(lambda row: town_of(row["last_location"]), "Last scan"),
-    Column(lambda row: stated_short(row["last_event_at"]), "Carrier's time"),
-    Column(lambda row: ago(row["recorded_at"]), "Known", wide=True),
-)
 
 
 def path_of(
@@ -114,104 +62,7 @@ def path_of(
     return f"{path}?{urlencode(query)}" if query else path
 
 
-# finding
-
-
-async def show_list(visit: PageRequest) -> Mapping[str, Any] | Redirect:
-    """Show the search results, or a page by the filters; a single result is shown at once."""
-    wanted = {
-        name: visit.query(name).strip()
-        for name in ("carrier_id", "status", "reason", "flag", "in_trouble", "stalled_for")
-    }
-    sought = visit.query("q").strip()
-    too_many = ""
-    try:
-        page = await _page(visit, wanted) if not sought else await _found(visit, sought)
-    except Problem as problem:
-        if problem.code is not Code.TOO_MANY:
-            raise
-        too_many, page = problem.detail, {"items": [], "next_cursor": None}
-    if sought and len(page["items"]) == 1:
-        return Redirect(path_of(page["items"][0]))
-    items = page["items"]
-    if too_many:
-        said = Line(f"“{sought}”: {too_many}.", is_refusal=True)
-    elif sought and not items:
-        said = Line(
-            f"Nothing is known of “{sought}”. Blanks, hyphens and capitals do not matter; a part of"
-            " a number needs 4 characters.",
-            is_refusal=True,
-        )
-    elif sought:
-        said = Line(f"{len(items):,} shipments have this number, part of a number or reference.")
-    elif page["next_cursor"] and not items:
-        said = Line("No shipment on this page: the filter fits few; the next may have more.")
-    else:
-        said = Line("The newest change comes first." if items else "No shipment.")
-    holds = [("Legal holds", "/console/legal-holds", False)] if visit.has(Scope.AUDIT) else []
-    quick = [
-        (name, f"{LIST}?{urlencode(chosen)}" if chosen else LIST, _is_chosen(wanted, chosen))
-        for name, chosen in _QUICK
-    ]
-    rows = [{**one, "path": path_of(one, is_one_of_several=bool(sought))} for one in items]
-    order = [Column("order_id", "Order")] if any(one["order_id"] for one in items) else []
-    return {
-        "title": f"Shipments like “{sought}”" if sought else "Shipments",
-        "sought": sought,
-        "nav": tabs("Quick filters", [*quick, *holds]),
-        "inputs": []
-        if sought
-        else [*filters_of(ListParameters, *_CHOSEN, values=wanted), *_kept(wanted)],
-        "wanted": wanted,
-        "blocks": [said, *draw(Table(*_LISTED, *order), {"items": rows})],
-        "next_cursor": page["next_cursor"],
-    }
-
-
-def _kept(wanted: Mapping[str, str]) -> list[Input]:
-    """Return the inputs that `filters_of` does not make: the silence; what quick filters chose."""
-    silence = Input(
-        name="stalled_for",
-        label="Still under way, no news for",
-        value=wanted["stalled_for"],
-        options=_SILENCES,
-    )
-    quick = [
-        Input(name=name, label=name, value=wanted[name], type="hidden")
-        for name in ("flag", "in_trouble")
-        if wanted[name]
-    ]
-    return [silence, *quick]
-
-
-def _is_chosen(wanted: Mapping[str, str], chosen: Mapping[str, str]) -> bool:
-    return {name: value for name, value in wanted.items() if value} == chosen
-
-
-async def _page(visit: PageRequest, wanted: Mapping[str, str]) -> Json:
-    given = {name: value for name, value in wanted.items() if value}
-    return await visit.call_api(
-        "GET /v1/shipments",
-        **given,
-        order="newest",
-        details=True,
-        cursor=visit.query("cursor") or None,
-    )
-
-
-async def _found(visit: PageRequest, sought: str) -> Json:
-    """Find by number of any carrier, by a shipper's reference, by a part of the number; by id."""
-    if not _is_uuid(sought):
-        return await visit.call_api(
-            "GET /v1/shipments", sought=sought, order="newest", details=True, limit=LIMIT_MAX
-        )
-    found = await _unless(
-        Code.NOT_FOUND, visit.call_api("GET /v1/shipments/{shipment_id}", shipment_id=sought)
-    )
-    return {"items": [] if found is None else [found], "next_cursor": None}
-
-
-async def _unless(code: Code, asked: Awaitable[Json]) -> Json | None:
+async def unless(code: Code, asked: Awaitable[Json]) -> Json | None:
     """Return the answer; None for this problem."""
     try:
         return await asked
@@ -219,17 +70,6 @@ async def _unless(code: Code, asked: Awaitable[Json]) -> Json | None:
         if problem.code is not code:
             raise
         return None
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
-
-
-# one shipment
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +178,7 @@ async def _record(visit: PageRequest, asked: AskedShipment) -> dict[str, Any]:
     flags = flag_sentences(shipment["flags"])
     references = None
     if full is None:
-        references = await _unless(
+        references = await unless(
             Code.NOT_FOUND, visit.call_api(f"GET {CALL}/references", **asked.number)
         )
     tab = visit.query("tab")
@@ -531,9 +371,7 @@ def _instant(text: str) -> str | None:
 
 def shipment_pages() -> list[Screen]:
     about: dict[str, Any] = {"scope": Scope.READ, "section": LIST}
-    menu: dict[str, Any] = {"menu": "Shipments", "group": MenuGroup.PARCELS}
     return [
-        Screen(path=LIST, title="Shipments", show=show_list, **menu, **about),
         Screen(
             path=ONE,
             title="Shipment",

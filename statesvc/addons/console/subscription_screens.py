@@ -13,6 +13,7 @@ from uuid import UUID
 from markupsafe import Markup
 from psycopg import AsyncConnection
 
+from statesvc.addons.console.charts import limiter_charts
 from statesvc.addons.console.formats import (
     alarm,
     chip,
@@ -23,7 +24,6 @@ from statesvc.addons.console.formats import (
     seconds,
     tabs,
 )
-from statesvc.addons.console.limiter_chart import limiter_charts
 from statesvc.addons.console.screen import Act, Card, Cards, PageBlock, PageRequest, Screen
 from statesvc.addons.console.shipment_screens import LIST as SHIPMENTS
 from statesvc.addons.console.shipment_screens import path_of

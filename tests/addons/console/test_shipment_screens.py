@@ -254,7 +254,7 @@ async def test_an_odd_number_keeps_its_own_page(tab: Tab, scan: Statement, numbe
     await tab.api.carriers.say(scan(number, Status.IN_TRANSIT))
     await tab.log_in("read audit")
     listed = await (await tab.get("/console/shipments")).text()
-    link = re.search(r'<td data-title="Number"><a href="([^"]+)"', listed)
+    link = re.search(r'<td data-title="Number" class=""><a href="([^"]+)"', listed)
     assert link is not None
     shown = await tab.client.get(URL(unescape(link[1]), encoded=True))
     assert shown.status == 200
