@@ -15,8 +15,8 @@ from statesvc.addons.console.pages import Templates
 from statesvc.addons.console.portal import routes as portal_routes
 from statesvc.addons.console.promise_screens import promise_pages
 from statesvc.addons.console.runbook_screens import runbook_pages
-from statesvc.addons.console.shipment_list import list_page
 from statesvc.addons.console.shipment_screens import shipment_pages
+from statesvc.addons.console.shipment_search import list_page
 from statesvc.addons.console.subscription_screens import subscription_pages
 from statesvc.addons.console.web_sessions import WebSessions
 from statesvc.http.inner_calls import InnerCalls
