@@ -1,11 +1,9 @@
 """Compute a small result in a forked copy of this process, so that its memory is freed with it."""
 
 import os
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 
-from statesvc.background.forking import fork_alone
+from statesvc.background.forking import fork_to
 
 
 class ForkedResultError(RuntimeError):
@@ -18,20 +16,15 @@ def forked_result(compute: Callable[[], bytes]) -> bytes:
     `compute` must use no event loop, no thread and no open file or connection.
     """
     result, theirs = os.pipe()
-    pid = fork_alone()
-    if pid == 0:
+
+    def write() -> int:
         # or it would wait for itself to read, once this process is gone
         os.close(result)
-        exit_code = 1
-        try:
-            with os.fdopen(theirs, "wb") as pipe:
-                pipe.write(compute())
-            exit_code = 0
-        except BaseException:  # noqa: BLE001 - the copy must not go on as if it were this process
-            with suppress(Exception):
-                sys.excepthook(*sys.exc_info())
-        finally:
-            os._exit(exit_code)
+        with os.fdopen(theirs, "wb") as pipe:
+            pipe.write(compute())
+        return 0
+
+    pid = fork_to(write)
     # our copy of the writing end: while it is open, reading never meets the end
     os.close(theirs)
     with os.fdopen(result, "rb") as pipe:

@@ -1,18 +1,21 @@
-"""A copy of a process that may have threads: they are not in the copy, which therefore
-waits for none of them.
+"""A copy of this process, which may have a loop and threads: neither is in the copy, which
+therefore waits for none of them.
 """
 
 import gc
 import os
 import signal
+import sys
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
-_OF_A_LOOP: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_OF_A_LOOP: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 
 
-def fork_alone() -> int:
-    """Fork a copy outside this process's event loop.
+def fork_to(run: Callable[[], int]) -> int:
+    """Fork a copy that ends with the exit code of `run`, and return its process number.
 
     Signals for the copy end it and do not reach the loop.
     """
@@ -34,4 +37,17 @@ def fork_alone() -> int:
                 signal.signal(number, signal.SIG_DFL)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return pid
+    if pid:
+        return pid
+    exit_code = 1
+    try:
+        exit_code = run()
+    except BaseException:  # noqa: BLE001 - the copy must not go on as if it were this process
+        with suppress(Exception):
+            sys.excepthook(*sys.exc_info())
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        # not `sys.exit`: the exit handlers are the parent's
+        os._exit(exit_code)

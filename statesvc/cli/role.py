@@ -22,10 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             " does"
         ),
     )
-    parser.add_argument("--control", type=Path, metavar="PATH", help=argparse.SUPPRESS)
     role = parser.prog.rsplit(maxsplit=1)[-1]
-    if role == "notifier":
-        parser.add_argument("--sealer-port", type=int, metavar="PORT", help=argparse.SUPPRESS)
     if role in SHARING:
         parser.add_argument(
             "--socket",
@@ -49,7 +46,5 @@ def run(options: argparse.Namespace) -> int:
             settings=settings,
             socket=getattr(options, "socket", None),
             wakeups=options.wakeups,
-            sealer_port=getattr(options, "sealer_port", None),
-            control=options.control,
         )
     )

@@ -18,10 +18,8 @@ from statesvc.roles.supervisor.child_plan import (
     ServicePlan,
     choose_ports,
     environment_of,
-    forked_programs,
 )
 from statesvc.roles.supervisor.child_watch import ASK_SECONDS
-from statesvc.roles.supervisor.fork_server import ForkServer
 from statesvc.roles.supervisor.preload import preload
 from statesvc.roles.supervisor.supervise import up
 from statesvc.roles.usable_settings import require_usable
@@ -85,8 +83,4 @@ def run(options: argparse.Namespace, *, ask_seconds: float = ASK_SECONDS) -> int
         os.environ.update(environment_of(plan, os.environ))
         plan = replace(plan, settings=load_settings())
         preload()
-        fork_server = ForkServer(forked_programs(plan))
-        try:
-            return asyncio.run(up(plan, fork_server))
-        finally:
-            fork_server.close()
+        return asyncio.run(up(plan))

@@ -28,8 +28,7 @@ from statesvc.roles.pooler_faults import owner_fault, pooler_mode, require_usabl
 from statesvc.roles.runtime import DEATHS, Launch, Role, require_database
 from statesvc.roles.supervisor.child_process import ChildProgram
 from statesvc.roles.supervisor.child_watch import ASK_SECONDS, ChildWatch
-from statesvc.roles.supervisor.fork_server import ForkedProgram, ForkServer
-from statesvc.roles.supervisor.start_child import fork, spawn
+from statesvc.roles.supervisor.start_child import ForkedProgram, Forks, spawn
 from statesvc.seams import is_on, sentence
 from statesvc.settings.carrier_settings import SettingError
 from statesvc.settings.http_settings import in_url, listen_hosts, reached_at
@@ -48,8 +47,6 @@ CHILDREN: Final[tuple[tuple[Role, ...], ...]] = (
 
 A worker is alone, for a message may end it; notifier and sealer wait most of the time.
 """
-PREPARATION: Final = len(CHILDREN)
-"""Index of the program that prepares the database, among `forked_programs`."""
 NICENESS: Final = MappingProxyType({API: 5})
 BUSY_NICENESS: Final = MappingProxyType({"worker": 10, "notifier": 10})
 """An ACK comes first, then an answer: a backlog must not take the processor from ingress."""
@@ -123,24 +120,18 @@ def environment_of(plan: ServicePlan, inherited: Mapping[str, str]) -> dict[str,
     return environment
 
 
-def forked_programs(plan: ServicePlan) -> list[ForkedProgram]:
-    """Return the children's programs in the order of `CHILDREN`, and `PREPARATION`."""
-    children = [
-        ForkedProgram(
-            run=partial(plan.explained, partial(run_role, _launch(plan, roles))),
-            title=" ".join(
-                (*(f"statesvc {role}" for role in roles), *arguments_of(plan, roles)[1:])
-            ),
-            niceness=NICENESS.get(roles[0], 0),
-        )
-        for roles in CHILDREN
-    ]
-    return [
-        *children,
-        ForkedProgram(
-            run=partial(plan.explained, partial(prepare, plan.settings)), title="statesvc prepare"
-        ),
-    ]
+def preparation(plan: ServicePlan) -> ForkedProgram:
+    return ForkedProgram(
+        run=partial(plan.explained, partial(prepare, plan.settings)), title="statesvc prepare"
+    )
+
+
+def forked_program(plan: ServicePlan, roles: Sequence[Role]) -> ForkedProgram:
+    return ForkedProgram(
+        run=partial(plan.explained, partial(run_role, _launch(plan, roles))),
+        title=" ".join(f"statesvc {role} --port {plan.ports[role]}" for role in roles),
+        niceness=NICENESS.get(roles[0], 0),
+    )
 
 
 def _launch(plan: ServicePlan, roles: Sequence[Role]) -> Launch:
@@ -158,23 +149,16 @@ def _launch(plan: ServicePlan, roles: Sequence[Role]) -> Launch:
     )
 
 
-def programs(
-    plan: ServicePlan, server: ForkServer, environment: Mapping[str, str]
-) -> list[ChildProgram]:
+def programs(plan: ServicePlan, forks: Forks, environment: Mapping[str, str]) -> list[ChildProgram]:
     """Return the children's programs in the order of their start, and the demo."""
     listed = []
-    for number, roles in enumerate(CHILDREN):
-        alone = spawn(
-            [sys.executable, "-m", "statesvc", *arguments_of(plan, roles)],
-            environment,
-            niceness=NICENESS.get(roles[0], 0),
-        )
+    for roles in CHILDREN:
         name = "+".join(roles)
         watch = ChildWatch(name, plan.control(roles[0]), ask_seconds=plan.ask_seconds)
         listed.append(
             ChildProgram(
                 name=name,
-                start=fork(server, number, otherwise=alone),
+                start=partial(forks.fork, forked_program(plan, roles)),
                 watch=watch,
                 deaths=plan.wakeups / DEATHS,
             )
@@ -202,14 +186,6 @@ def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
     key.
     """
     return {**environment, "STATESVC_DEMO_KEY": environment["STATESVC_BOOTSTRAP_KEY"]}
-
-
-def arguments_of(plan: ServicePlan, roles: Sequence[Role]) -> list[str]:
-    role = roles[0]
-    shared = ("--socket", str(plan.socket)) if role in {INGRESS, API} else ()
-    sealer = ("--sealer-port", str(plan.ports["sealer"])) if "sealer" in roles[1:] else ()
-    own = ("--wakeups", str(plan.wakeups), "--control", str(plan.control(role)))
-    return [role, "--host", plan.host, "--port", str(plan.ports[role]), *own, *shared, *sealer]
 
 
 class PortTakenError(RuntimeError):

@@ -10,7 +10,8 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,14 +30,14 @@ from statesvc.roles.shutdown import StopSignals
 from statesvc.roles.supervisor.child_plan import (
     DEMO,
     INGRESS,
-    PREPARATION,
     ServicePlan,
     is_loopback,
+    preparation,
     programs,
 )
 from statesvc.roles.supervisor.child_process import ChildProcess
 from statesvc.roles.supervisor.child_watch import ask
-from statesvc.roles.supervisor.fork_server import ForkServer
+from statesvc.roles.supervisor.start_child import Forks
 from statesvc.roles.watchdog import watchdog_pings
 from statesvc.settings.http_settings import in_url
 from statesvc.telemetry import gauges
@@ -57,34 +58,32 @@ Running = Mapping[asyncio.Task[None], ChildProcess]
 log = structlog.get_logger()
 
 
-async def up(plan: ServicePlan, fork_server: ForkServer) -> int:
+async def up(plan: ServicePlan) -> int:
     """Run until it is asked to stop; return 0 when all ended in order, 1 when a
     second signal cut it short.
-
-    `fork_server` forks `forked_programs(plan)`.
     """
     signals = StopSignals()
     signals.listen()
     settings = plan.settings
     require_known_carriers(settings)
     async with watchdog_pings():
-        return await _up(plan, fork_server, signals)
+        return await _up(plan, Forks(), signals)
 
 
-async def _up(plan: ServicePlan, fork_server: ForkServer, signals: StopSignals) -> int:
+async def _up(plan: ServicePlan, forks: Forks, signals: StopSignals) -> int:
     settings = plan.settings
     if Dsns.from_settings(settings.database) is not None:
         key_sources(settings)
-        if exit_code := await _prepare(fork_server):
+        if exit_code := await _prepare(plan, forks):
             return exit_code
-        return await _supervise(plan, fork_server, signals, new_key_file=None)
+        return await _supervise(plan, forks, signals, new_key_file=None)
     server = EmbeddedServer.from_settings(settings.database)
     try:
-        await asyncio.to_thread(server.start)
+        await _in_thread(server.start)
         new_key_file = ensure_master_key(settings)
         key_sources(settings)
         note_accepted_carriers(settings)
-        if exit_code := await _prepare(fork_server):
+        if exit_code := await _prepare(plan, forks):
             return exit_code
         if signals.stopping.is_set():
             return 0
@@ -92,30 +91,39 @@ async def _up(plan: ServicePlan, fork_server: ForkServer, signals: StopSignals) 
             _keep_running(server, settings.database.data_dir), name="database-watch"
         )
         try:
-            return await _supervise(plan, fork_server, signals, new_key_file=new_key_file)
+            return await _supervise(plan, forks, signals, new_key_file=new_key_file)
         finally:
             watch.cancel()
             await asyncio.wait([watch])
     finally:
-        await asyncio.to_thread(server.stop)
+        await _in_thread(server.stop)
 
 
-async def _prepare(fork_server: ForkServer) -> int:
+async def _prepare(plan: ServicePlan, forks: Forks) -> int:
     """Prepare the database in a short-lived process, for its memory.
 
     Exit code other than 0: it failed.
     """
-    child = await fork_server.fork(PREPARATION)
+    child = await forks.fork(preparation(plan))
     return await child.wait()
 
 
+async def _in_thread(work: Callable[[], object]) -> None:
+    """Do it in a thread that ends with it: there must be none when a role is forked.
+
+    A lock that a thread holds at that moment is never released in the role.
+    """
+    with ThreadPoolExecutor(1) as executor:
+        await asyncio.get_running_loop().run_in_executor(executor, work)
+
+
 async def _supervise(
-    plan: ServicePlan, fork_server: ForkServer, signals: StopSignals, *, new_key_file: Path | None
+    plan: ServicePlan, forks: Forks, signals: StopSignals, *, new_key_file: Path | None
 ) -> int:
     metrics = metrics_listener(plan.settings.http, port=plan.ports[INGRESS])
     plan = replace(plan, metrics_port=metrics.getsockname()[1])
     environment = dict(os.environ)
-    children = [ChildProcess(program) for program in programs(plan, fork_server, environment)]
+    children = [ChildProcess(program) for program in programs(plan, forks, environment)]
     async with serving_merged_metrics(metrics, children):
         running = {
             asyncio.create_task(child.run(), name=f"child-{child.program.name}"): child
@@ -244,7 +252,7 @@ async def _keep_running(server: EmbeddedServer, data_dir: Path) -> None:
             continue
         log.error("database_died", attempt=missed - 1)
         try:
-            await asyncio.to_thread(server.start)
+            await _in_thread(server.start)
         except EmbeddedServerError:
             log.exception("database_restart_failed")
 

@@ -10,16 +10,16 @@ import pytest
 from statesvc.background.deaths import read_deaths
 from statesvc.cli import explained
 from statesvc.roles.supervisor.child_plan import (
+    CHILDREN,
     DEMO,
     ROLES,
     PortTakenError,
     ServicePlan,
     any_free,
-    arguments_of,
     choose_ports,
     demo_environment,
     environment_of,
-    forked_programs,
+    forked_program,
     is_free,
     programs,
 )
@@ -29,8 +29,7 @@ from statesvc.roles.supervisor.child_process import (
     ChildProgram,
     pause_after,
 )
-from statesvc.roles.supervisor.fork_server import ForkServer
-from statesvc.roles.supervisor.start_child import spawn
+from statesvc.roles.supervisor.start_child import Forks, spawn
 from statesvc.roles.supervisor.supervise import banner
 from statesvc.settings.service_settings import load_settings
 
@@ -110,32 +109,11 @@ def test_the_demo_leaves_settings_that_are_set_alone() -> None:
 def test_each_role_gets_its_port_and_the_demo_the_key() -> None:
     environment = environment_of(plan(demo_rate=20), {})
     listed = {
-        program.name: program
-        for program in programs(plan(demo_rate=20), Mock(ForkServer), environment)
+        program.name: program for program in programs(plan(demo_rate=20), Mock(Forks), environment)
     }
-    titles = [program.title for program in forked_programs(plan())]
-    assert all(
-        sum(f"statesvc {name}" in title for title in titles) == 1 for name in (*ROLES, "prepare")
-    ), titles
+    titles = " ".join(forked_program(plan(), roles).title for roles in CHILDREN)
+    assert titles == " ".join(f"statesvc {name} --port {plan().ports[name]}" for name in ROLES)
     assert list(listed) == ["ingress", "api", "worker", "notifier+sealer", DEMO]
-    assert arguments_of(plan(), ["worker"])[1:] == [
-        *(
-            "--host",
-            LOOPBACK,
-            "--port",
-            "8082",
-            "--wakeups",
-            "/run/statesvc",
-            "--control",
-            "/run/statesvc/worker.control",
-        )
-    ]
-    assert (
-        arguments_of(plan(), ["ingress"])[-2:]
-        == arguments_of(plan(), ["api"])[-2:]
-        == ["--socket", "/run/statesvc/api"]
-    )
-    assert arguments_of(plan(), ["notifier", "sealer"])[-2:] == ["--sealer-port", "8084"]
     assert (
         demo_environment(environment)["STATESVC_DEMO_KEY"] == environment["STATESVC_BOOTSTRAP_KEY"]
     )

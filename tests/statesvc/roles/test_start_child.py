@@ -1,9 +1,10 @@
-"""Children that are forked from a process which has loaded all roles.
+"""Children that are forked from a supervisor which has loaded all roles.
 
 What a supervisor does here is in functions that `main` runs.
 """
 
 import asyncio
+import errno
 import gc
 import json
 import os
@@ -14,24 +15,17 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from statesvc.roles.shutdown import SUPERVISED_VARIABLE, StopSignals
 from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram
-from statesvc.roles.supervisor.fork_server import (
-    FORK_SERVER_DIED,
-    TITLE,
-    ForkedChild,
-    ForkedProgram,
-    ForkFailedError,
-    ForkServer,
-)
-from statesvc.roles.supervisor.start_child import Child, fork, spawn
+from statesvc.roles.supervisor.start_child import Child, ForkedProgram, Forks, spawn
 from tests.world.forked import ForkedProcess
 from tests.world.forked import fork as start_program
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 
-REPORT, STOP, ABORT, FAIL = range(4)
+REPORT, STOP, ABORT = range(3)
 """The programs, by their numbers."""
 
 
@@ -95,12 +89,6 @@ def title_of(pid: int) -> str:
     return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").decode()
 
 
-def has_ended(pid: int) -> bool:
-    """Return whether it has ended, also as a zombie that nobody reaps."""
-    stat = read(Path(f"/proc/{pid}/stat"))
-    return not stat or stat.rpartition(")")[2].split()[0] == "Z"
-
-
 async def until(what: Callable[[], bool]) -> None:
     async with asyncio.timeout(30):
         while not what():  # noqa: ASYNC110 - another process does it
@@ -132,15 +120,20 @@ async def assert_runs(scenario: str, folder: Path) -> None:
 def main() -> int:
     """Run in the process that supervises; its arguments are a function's name, and a folder."""
     folder = Path(sys.argv[2])
-    server = ForkServer(programs(folder))
-    asyncio.run(globals()[sys.argv[1]](server, folder))
-    server.close()
-    assert has_ended(server.pid)
+
+    async def scenario() -> None:
+        await globals()[sys.argv[1]](Forks(), folder)
+
+    asyncio.run(scenario())
     return 0
 
 
-async def child_reports(server: ForkServer, _folder: Path) -> None:
-    assert await ended(await server.fork(REPORT)) == 7
+async def child_reports(forks: Forks, folder: Path) -> None:
+    child = await forks.fork(programs(folder)[REPORT])
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(child.wait(), 0)
+    # the end arrives though somebody gave up waiting
+    assert await ended(child) == 7
 
 
 async def test_it_is_one_with_what_it_shares_and_alone_with_what_it_does_not(
@@ -165,8 +158,9 @@ async def test_it_is_one_with_what_it_shares_and_alone_with_what_it_does_not(
     assert seen["blocked"] == []
 
 
-async def children_stop(server: ForkServer, folder: Path) -> None:
-    first, second = await server.fork(STOP), await server.fork(ABORT)
+async def children_stop(forks: Forks, folder: Path) -> None:
+    _, stop, abort, fails = programs(folder)
+    first, second = await forks.fork(stop), await forks.fork(abort)
     await until_says(folder / "stop", "up")
     await until_says(folder / "abort", "up")
     first.signal(signal.SIGTERM)
@@ -176,7 +170,7 @@ async def children_stop(server: ForkServer, folder: Path) -> None:
     assert read(folder / "stop") == "stopped"
     # it has ended: nobody is hit
     second.signal(signal.SIGKILL)
-    assert await ended(await server.fork(FAIL)) == 1
+    assert await ended(await forks.fork(fails)) == 1
 
 
 async def test_it_stops_when_it_is_asked_and_ends_when_it_is_killed(tmp_path: Path) -> None:
@@ -184,8 +178,8 @@ async def test_it_stops_when_it_is_asked_and_ends_when_it_is_killed(tmp_path: Pa
     assert "it has no words" in read(tmp_path / "output")
 
 
-async def child_is_asked_at_once(server: ForkServer, _folder: Path) -> None:
-    child = await server.fork(STOP)
+async def child_is_asked_at_once(forks: Forks, folder: Path) -> None:
+    child = await forks.fork(programs(folder)[STOP])
     child.signal(signal.SIGTERM)
     assert await ended(child) in {0, -signal.SIGTERM}
 
@@ -194,10 +188,9 @@ async def test_it_stops_when_it_is_asked_before_it_listens(tmp_path: Path) -> No
     await assert_runs("child_is_asked_at_once", tmp_path)
 
 
-async def child_is_asked_twice(server: ForkServer, folder: Path) -> None:
-    child = ChildProcess(
-        ChildProgram(name="worker", start=fork(server, ABORT, otherwise=spawn(["false"], {})))
-    )
+async def child_is_asked_twice(forks: Forks, folder: Path) -> None:
+    abort = programs(folder)[ABORT]
+    child = ChildProcess(ChildProgram(name="worker", start=partial(forks.fork, abort)))
     running = asyncio.create_task(child.run())
     pid = int((await until_says(folder / "abort", "up")).split()[1])
     # it runs again only when both are there
@@ -213,93 +206,32 @@ async def test_asked_twice_in_a_moment_it_stops_at_once(tmp_path: Path) -> None:
     assert read(tmp_path / "abort") == "aborted"
 
 
-async def child_is_awaited(server: ForkServer, folder: Path) -> None:
-    (folder / "server").write_text(str(server.pid))
-    await (await server.fork(STOP)).wait()
+async def sibling_is_killed_with_the_supervisor(forks: Forks, folder: Path) -> None:
+    await forks.fork(programs(folder)[STOP])
+    await until_says(folder / "stop", "up")
+    # forked later: it must not keep the first one's input open
+    await (await forks.fork(programs(folder)[ABORT])).wait()
 
 
-async def test_it_notices_that_its_supervisor_died_and_so_does_what_it_was_forked_from(
-    tmp_path: Path,
-) -> None:
-    supervisor = await supervised("child_is_awaited", tmp_path)
-    await until_says(tmp_path / "stop", "up")
+async def test_it_notices_the_death_though_a_sibling_lives(tmp_path: Path) -> None:
+    supervisor = await supervised("sibling_is_killed_with_the_supervisor", tmp_path)
+    _, sibling = (await until_says(tmp_path / "abort", "up")).split()
+    os.kill(int(sibling), signal.SIGSTOP)
     supervisor.kill()
     await supervisor.wait()
     assert await until_says(tmp_path / "stop", "stopped")
-    await until(lambda: has_ended(int(read(tmp_path / "server"))))
+    os.kill(int(sibling), signal.SIGKILL)
 
 
-async def server_dies(server: ForkServer, folder: Path) -> None:
-    first, second = await server.fork(STOP), await server.fork(ABORT)
-    assert title_of(server.pid) == TITLE
-    await until_says(folder / "stop", "up")
-    await until_says(folder / "abort", "up")
-    # neither a terminal nor who ends all processes of a group ends it before the roles
-    for number in (signal.SIGTERM, signal.SIGINT):
-        os.kill(server.pid, number)
-    assert await ended(await server.fork(REPORT)) == 7
-    os.kill(server.pid, signal.SIGKILL)
-    assert await ended(first) == await ended(second) == FORK_SERVER_DIED
-    await until(lambda: has_ended(first.pid) and has_ended(second.pid))
-    (folder / "stop").unlink()
-    alone = spawn(["false"], {})
-    again = await asyncio.gather(
-        *(fork(server, number, otherwise=alone)() for number in (STOP, REPORT))
-    )
-    assert title_of(server.pid) == TITLE
-    assert await ended(again[1]) == 7
-    await until_says(folder / "stop", "up")
-    again[0].signal(signal.SIGTERM)
-    assert await ended(again[0]) == 0
-    # also while it is asked
-    os.kill(server.pid, signal.SIGKILL)
-    assert await ended(await fork(server, REPORT, otherwise=alone)()) == 7
-    (folder / "stop").unlink()
-    (folder / "server").write_text(str(server.pid))
-    await (await server.fork(STOP)).wait()
+async def test_a_start_that_the_system_refuses_is_tried_again() -> None:
+    refusals = [OSError(errno.EAGAIN, "no process left")]
 
+    async def start() -> Child:
+        if refusals:
+            raise refusals.pop()
+        return await spawn(["true"], {})()
 
-async def test_roles_do_not_outlive_the_fork_server_and_start_again_from_another(
-    tmp_path: Path,
-) -> None:
-    supervisor = await supervised("server_dies", tmp_path)
-    await until(lambda: bool(read(tmp_path / "server")))
-    await until_says(tmp_path / "stop", "up")
-    seen = json.loads(read(tmp_path / "report"))
-    assert seen["environment"] == {
-        "PATH": os.environ["PATH"],
-        "ONLY": "mine",
-        SUPERVISED_VARIABLE: "1",
-    }
-    assert (seen["leads"], seen["loaded"], seen["blocked"], seen["niceness"]) == (
-        True,
-        True,
-        [],
-        os.nice(0) + 3,
-    )
-    # neither holds on to what is the supervisor's
-    supervisor.kill()
-    await supervisor.wait()
-    assert await until_says(tmp_path / "stop", "stopped")
-    await until(lambda: has_ended(int(read(tmp_path / "server"))))
-    assert read(tmp_path / "output").count("fork_server_died") == 2
-
-
-async def test_a_program_starts_alone_where_none_can_be_forked() -> None:
-    class Failing(ForkServer):
-        def __init__(self) -> None:
-            self.pid = 0
-
-        async def fork(self, number: int) -> ForkedChild:  # noqa: ARG002 - as it is called
-            raise ForkFailedError
-
-    niceness = os.nice(0) + 4
-    command = [
-        sys.executable,
-        "-c",
-        f"import os, time\nwhile os.nice(0) < {niceness}: time.sleep(0.02)",
-    ]
-    assert (
-        await ended(await fork(Failing(), STOP, otherwise=spawn(command, {}, niceness=niceness))())
-        == 0
-    )
+    child = ChildProcess(ChildProgram(name="demo", start=start, restart=False))
+    with capture_logs() as logs:
+        await asyncio.wait_for(child.run(), 30)
+    assert [line["event"] for line in logs] == ["fork_failed", "child_started", "child_ended"]
