@@ -563,6 +563,8 @@ CREATE FUNCTION statesvc.mark_margin() RETURNS interval LANGUAGE sql IMMUTABLE R
 
 -- Moves the low-water marks of lanes, and that of the leases (the lane ''): it is one row and may move every second. It stays below every
 -- ended lease that is left, so that a held carrier's are found as soon as it is released.
+-- It moves by more than a second only: every move leaves a dead row, which the claims scan until a vacuum. Rows that another claim has
+-- locked are skipped: to wait would be to wait for that claim's commit, and a mark that stays back costs time, never a message.
 CREATE FUNCTION statesvc.move_marks(
     p_stage text, p_sweep boolean, p_now timestamptz, p_lease_mark timestamptz, p_moving text[], p_marks timestamptz[]
 ) RETURNS void

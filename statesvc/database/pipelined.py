@@ -187,6 +187,7 @@ class Pipeline:
         self._awaited.append(_End())
 
     async def _send_and_wait(self, last: Callable[[], None]) -> None:
+        # before the wait: without Flush or Sync the server may keep its answers in a buffer
         last()
         # only before the first answer: the caller has not yet acted on any row, so all may be
         # repeated

@@ -170,11 +170,14 @@ class Worker:
                     failures = 0
                 except Exception:
                     log.warning("claim_failed", attempt=failures, exc_info=True)
+                    # the jitter begins at zero: without a least pause a refusing database is asked
+                    # in a spin
                     pause = transaction_backoff_seconds(failures) + 0.05
                     failures += 1
                 if not messages:
                     # not wait_for: on Python 3.11 it may swallow a cancellation
                     await set_within(self._woken, pause)
+                # a suspect comes without company: the claim sees to that
                 elif messages[0].is_suspect:
                     await self._work_alone(messages)
                 else:

@@ -169,6 +169,7 @@ class ClientConnection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of a head or body, or of the next head before this request is answered."""
+        # what arrived before the close still comes, and aiohttp never heard of this connection
         if self._is_refused:
             return
         if self._early is not None:
