@@ -123,12 +123,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="messages handed over in advance (two batches)",
     )
-    pace.add_argument(
-        "--pause",
-        action="store_true",
-        help="let all that write to this backup stop taking, until --resume",
-    )
-    pace.add_argument("--resume", action="store_true", help="end the pause")
+    for gone in ("--pause", "--resume"):
+        pace.add_argument(gone, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 

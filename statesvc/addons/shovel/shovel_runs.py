@@ -15,12 +15,7 @@ from typing import Final, NamedTuple
 import orjson
 
 from events.errors import Cause
-from statesvc.addons.shovel.backup import (
-    BackupWriter,
-    backup_files,
-    check_folder,
-    taken_from_record,
-)
+from statesvc.addons.shovel.backup import BackupWriter, backup_files, taken_from_record
 from statesvc.addons.shovel.broker_publisher import BrokerPublisher, make_publisher
 from statesvc.addons.shovel.inbox_store import RECEIPT_DAYS, StoredMessages
 from statesvc.addons.shovel.shovel_setup import (
@@ -41,7 +36,7 @@ from statesvc.addons.shovel.source_message import (
     Unacknowledged,
 )
 from statesvc.addons.shovel.task_mapping import Mapped, TaskMapping, Unmapped
-from statesvc.addons.shovel.transfer import Pace, TransferTask, pause, resume, transfer
+from statesvc.addons.shovel.transfer import Pace, TransferTask, transfer
 from statesvc.addons.shovel.way_back import Returned, WayBack, restore
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import end_progress, show_progress, write_json, write_line, write_table
@@ -57,7 +52,11 @@ def run(options: argparse.Namespace) -> int:
     for client in ("aiormq", "aio_pika"):
         logging.getLogger(client).setLevel(logging.CRITICAL)
     if options.pause or options.resume:
-        return _pause(options)
+        raise CommandError(
+            "--pause and --resume are gone since 0.2: end the transfer with SIGTERM, and start it"
+            " again",
+            exit_code=2,
+        )
     if options.to is not None:
         return asyncio.run(_return(options))
     if options.explain is not None or options.dry_run:
@@ -65,15 +64,6 @@ def run(options: argparse.Namespace) -> int:
     if options.processes is not None:
         _say("--processes is ignored: one process takes the messages")
     return asyncio.run(_take(options))
-
-
-def _pause(options: argparse.Namespace) -> int:
-    if options.backup is None:
-        raise CommandError("name the folder of the transfer's backup: --backup", exit_code=2)
-    if options.pause:
-        check_folder(options.backup)
-    (pause if options.pause else resume)(options.backup)
-    return 0
 
 
 async def _explain(options: argparse.Namespace) -> int:
@@ -159,7 +149,6 @@ async def _take(options: argparse.Namespace) -> int:
                     pool=pool,
                     keyring=keyring,
                     backup=None if options.restore else BackupWriter(options.backup),
-                    backup_folder=options.backup,
                     actor=actor(),
                     batch_max=options.batch,
                     until_empty=options.until_empty or not goes_on(options),

@@ -6,11 +6,9 @@ that stops the transfer leaves its whole batch at the source.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 import psycopg
@@ -25,8 +23,6 @@ from statesvc.database.pool import Pool
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.wakeup import INBOX, notify
 
-PAUSED: Final = "paused"
-"""A file of this name in the backup's folder pauses every transfer that writes there."""
 _IDLE_SECONDS: Final = 0.5
 _AGAIN_SECONDS: Final = 1.0
 _REFUSED_SECONDS_MAX: Final = 60.0
@@ -73,7 +69,6 @@ class TransferTask:
     keyring: Keyring
     backup: BackupWriter | None
     """None: the messages come from a backup."""
-    backup_folder: Path
     actor: str
     batch_max: int
     until_empty: bool
@@ -91,18 +86,15 @@ async def transfer(task: TransferTask) -> StoredMessages:
     """
     lost_at: float | None = None
     while not task.stopping():
-        if _is_paused(task):
-            await asyncio.sleep(_IDLE_SECONDS)
-            continue
         try:
             lost_at = await _open(task, lost_at)
-            if lost_at is None and await _run(task):
+            if lost_at is None:
+                await _run(task)
                 break
         except SourceLostError as error:
             task.notice(f"{error}; trying again")
             await asyncio.sleep(_AGAIN_SECONDS)
         finally:
-            # also while paused: an open consumer would hold messages that the old workers wait for
             await task.source.close()
     if task.backup is not None:
         task.backup.close()
@@ -126,20 +118,10 @@ async def _open(task: TransferTask, lost_at: float | None) -> float | None:
     return None
 
 
-def _is_paused(task: TransferTask) -> bool:
-    return (task.backup_folder / PAUSED).exists()
-
-
-async def _run(task: TransferTask) -> bool:
-    """Transfer batches; True: the source is empty, or the transfer is stopping.
-
-    False: it was paused.
-    """
+async def _run(task: TransferTask) -> None:
+    """Transfer batches until the source is empty, or the transfer is stopping."""
     loop = asyncio.get_running_loop()
     while not task.stopping():
-        if _is_paused(task):
-            # what was handed over in advance is for others meanwhile
-            return False
         wait = task.pace.wait_seconds(loop.time())
         if wait > 0:
             await asyncio.sleep(min(wait, _IDLE_SECONDS))
@@ -150,13 +132,12 @@ async def _run(task: TransferTask) -> bool:
         if not batch:
             # asked only when nothing came: counting a shared queue reads all of it
             if task.until_empty and not await task.source.waiting():
-                return True
+                return
             continue
         # for what was taken, not for what was stored: the pace is for the source
         task.pace.spend(len(batch), loop.time())
         if not await _move(task, batch):
-            return True
-    return True
+            return
 
 
 async def _move(task: TransferTask, batch: Sequence[Taken]) -> bool:
@@ -208,14 +189,3 @@ async def _store(
             await asyncio.sleep(_AGAIN_SECONDS)
         else:
             return stored
-
-
-def pause(folder: Path) -> None:
-    """Pause every transfer that writes its backup here, within a second, until `resume`."""
-    (folder / PAUSED).write_text(
-        f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}\n", encoding="utf-8"
-    )
-
-
-def resume(folder: Path) -> None:
-    (folder / PAUSED).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The loop of a transfer without a broker: paused, refused, and what it makes of one file."""
+"""The loop of a transfer without a broker: lost, refused, and what it makes of one file."""
 
 import json
 import subprocess
@@ -18,7 +18,8 @@ from statesvc.addons.shovel.source_message import (
     Unacknowledged,
 )
 from statesvc.addons.shovel.task_mapping import parse_mapping
-from statesvc.addons.shovel.transfer import Pace, TransferTask, pause, resume, transfer
+from statesvc.addons.shovel.transfer import Pace, TransferTask, transfer
+from statesvc.cli import main
 from tests.addons.shovel.conftest import World
 from tests.world.celery_fleet import TASK
 from tests.world.shovel_story import MAPPING, body
@@ -58,7 +59,7 @@ class FakeSource:
         pass
 
 
-def task(source: FakeSource, folder: Path, *, asks_max: int, heard: list[str]) -> TransferTask:
+def task(source: FakeSource, *, asks_max: int, heard: list[str]) -> TransferTask:
     asked: list[None] = []
 
     def stopping() -> bool:
@@ -72,7 +73,6 @@ def task(source: FakeSource, folder: Path, *, asks_max: int, heard: list[str]) -
         pool=nothing,
         keyring=nothing,
         backup=None,
-        backup_folder=folder,
         actor="test",
         batch_max=10,
         until_empty=True,
@@ -89,31 +89,27 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(loop, name, 0)
 
 
-async def test_while_it_is_paused_nothing_is_opened(tmp_path: Path) -> None:
-    source = FakeSource()
-    pause(tmp_path)
-    await transfer(task(source, tmp_path, asks_max=3, heard=[]))
-    assert source.opened == 0
-    resume(tmp_path)
-    await transfer(task(source, tmp_path, asks_max=3, heard=[]))
-    assert source.opened == 1
-
-
-async def test_a_source_that_is_lost_or_starting_is_opened_again(tmp_path: Path) -> None:
+async def test_a_source_that_is_lost_or_starting_is_opened_again() -> None:
     heard: list[str] = []
     source = FakeSource(SourceLostError("gone"), ShovelError("no such queue"))
-    await transfer(task(source, tmp_path, asks_max=9, heard=heard))
+    await transfer(task(source, asks_max=9, heard=heard))
     assert (source.opened, heard) == (3, ["gone; trying again", "no such queue; trying again"])
 
 
 async def test_a_source_that_goes_on_refusing_ends_the_transfer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(loop, "_REFUSED_SECONDS_MAX", -1)
     with pytest.raises(ShovelError, match="no such queue"):
-        await transfer(
-            task(FakeSource(*[ShovelError("no such queue")] * 2), tmp_path, asks_max=9, heard=[])
-        )
+        await transfer(task(FakeSource(*[ShovelError("no such queue")] * 2), asks_max=9, heard=[]))
+
+
+@pytest.mark.parametrize("option", ["--pause", "--resume"])
+def test_a_pause_is_refused_with_what_to_do_instead(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["shovel", option, "--backup", "x"]) == 2
+    assert "SIGTERM" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("own_processes")
@@ -121,7 +117,7 @@ async def test_a_source_that_goes_on_refusing_ends_the_transfer(
 def test_without_the_extra_it_says_what_to_install(client: str) -> None:
     code = (
         f"import sys; sys.modules[{client!r}] = None; from statesvc.cli import main;"
-        " sys.exit(main(['shovel', '--pause', '--backup', 'x']))"
+        " sys.exit(main(['shovel', '--from', 'x']))"
     )
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
