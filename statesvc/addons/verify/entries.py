@@ -71,55 +71,52 @@ class RangeChecks:
     `digests` None: checks with the digest key are skipped.
     """
 
+    connection: Connection[Any]
+    batches: dict[int, BatchPositions]
     parts: Parts
     digests: Digests | None
     secret: bytes
-    sums: Sums
     deletions: Mapping[str, int]
-    unchecked: Counter[str] = field(default_factory=Counter)
+    checked: CheckedBatches = field(default_factory=CheckedBatches)
     aliases: set[DedupeKey] = field(default_factory=set)
-    places: bytearray = field(default_factory=bytearray)
 
-    def without_sums(self) -> "RangeChecks":
-        return replace(self, sums=Sums(), unchecked=Counter(), aliases=set(), places=bytearray())
+    def check(
+        self, kind: EntryKind, rows: Sequence[Any], *, archived: bool = False
+    ) -> Iterator[LogFault]:
+        """Yield the faults of rows of one kind, of any batches."""
+        if self.parts.opens and kind.sealed and rows:
+            named = (value for row in rows for value in row[FIRST_VALUE : FIRST_VALUE + 2])
+            self.parts.read(self.connection, {value for value in named if isinstance(value, str)})
+        for batch_id, entries in groupby(rows, key=_BATCH):
+            # in their order, as the positions of versions need it
+            together = sorted(entries, key=_ORDINAL)
+            yield from check_entries(
+                kind, together, self.batches.get(batch_id), self, archived=archived
+            )
 
-    def add_notified(
-        self,
-        kind: EntryKind,
-        rows: Iterable[Any],
-        batches: dict[int, BatchPositions],
-        *,
-        archived: bool,
-    ) -> None:
-        """Count the notifications that fan-outs make, and those that end."""
-        if kind.name not in COUNTED_KINDS:
-            return
-        summed = [
-            row for row in rows if (batch := batches.get(row[0])) is not None and batch.summed
-        ]
-        recorded = FIRST_VALUE + kind.recorded
-        add_entries(
-            self.sums,
-            self.secret,
-            kind.name,
-            ((row[_CANONICAL], row[recorded]) for row in summed),
-            self.deletions,
-            archived=archived,
+    def count(self, kind: EntryKind, rows: Sequence[Any], *, archived: bool = False) -> None:
+        """Count entries, and the rows that they say other tables have."""
+        self.checked.entries += len(rows)
+        if kind.name == EntryName.EVENT:
+            self.checked.events += len(rows)
+        elif kind.name == EntryName.ACTION:
+            for row in rows:
+                verb, target = row[FIRST_VALUE + 1 : FIRST_VALUE + 3]
+                if verb == ERASE:
+                    self.checked.erased.add(target.removeprefix(SHIPMENT))
+        summed = (
+            row for row in rows if (batch := self.batches.get(row[0])) is not None and batch.summed
         )
-
-    def add_conflicts(
-        self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPositions]
-    ) -> None:
-        """Subtract the counters that conflicts should have."""
         if kind.name == EntryName.CONFLICT:
-            take_conflicts(
-                self.sums,
+            take_conflicts(self.checked.sums, self.secret, summed)
+        elif kind.name in COUNTED_KINDS:
+            add_entries(
+                self.checked.sums,
                 self.secret,
-                (
-                    row
-                    for row in rows
-                    if (batch := batches.get(row[0])) is not None and batch.summed
-                ),
+                kind.name,
+                ((row[_CANONICAL], row[FIRST_VALUE + kind.recorded]) for row in summed),
+                self.deletions,
+                archived=archived,
             )
 
     def take(
@@ -130,12 +127,12 @@ class RangeChecks:
             if ids.aliases:
                 self.aliases.update((ids.carrier_id, alias) for alias in ids.aliases)
             if ids.unchecked:
-                self.unchecked.update(ids.unchecked)
+                self.checked.unchecked.update(ids.unchecked)
         if batch.summed:
-            add_events(self.sums, links)
-            take_events(self.sums, self.secret, (ids for _, ids in events))
+            add_events(self.checked.sums, links)
+            take_events(self.checked.sums, self.secret, (ids for _, ids in events))
         if batch.first_index is not None:
-            self.places += positions_of(events, batch.first_index)
+            self.checked.places += positions_of(events, batch.first_index)
 
 
 def check_batches(
@@ -147,42 +144,24 @@ def check_batches(
     *,
     reads_messages: bool = True,
 ) -> CheckedBatches:
-    checked = CheckedBatches()
-    parts = Parts(master)
-    checks = RangeChecks(
-        parts=parts,
-        digests=digests,
-        secret=batch_range.secret,
-        sums=checked.sums,
-        deletions=batch_range.deletions,
-        unchecked=checked.unchecked,
-        places=checked.places,
-    )
     found: list[LogFault] = []
     messages: dict[str, CommittedMessage] = {}
     with connection.transaction(), _cursor(connection) as cursor:
         cursor.execute(SQL["snapshot"])
         batches = read_batches(cursor, batch_range, found)
+        checks = RangeChecks(
+            connection=connection,
+            batches=batches,
+            parts=Parts(master),
+            digests=digests,
+            secret=batch_range.secret,
+            deletions=batch_range.deletions,
+        )
         for kind in ENTRY_KINDS:
-            bounds = {"low": batch_range.low, "high": batch_range.high, "opens": parts.opens}
+            bounds = {"low": batch_range.low, "high": batch_range.high, "opens": checks.parts.opens}
             rows = [_decompressed(row) for row in cursor.execute(_ENTRIES[kind.name], bounds)]
-            checked.entries += len(rows)
-            checked.events += len(rows) if kind.name == EntryName.EVENT else 0
-            if parts.opens and kind.sealed:
-                parts.read(
-                    connection,
-                    {
-                        value
-                        for row in rows
-                        for value in (row[FIRST_VALUE], row[FIRST_VALUE + 1])
-                        if isinstance(value, str)
-                    },
-                )
-            found += islice(_check(kind, rows, batches, checks), FAULTS_MAX)
-            if kind.name == EntryName.ACTION:
-                checked.erased.update(_erased_by(rows))
-            checks.add_notified(kind, rows, batches, archived=False)
-            checks.add_conflicts(kind, rows, batches)
+            found += islice(checks.check(kind, rows), FAULTS_MAX)
+            checks.count(kind, rows)
             if kind.name == EntryName.EVENT:
                 messages = {
                     row[_MESSAGE_ID]: CommittedMessage(row[_RECEIVED_AT], row[_CANONICAL])
@@ -192,8 +171,9 @@ def check_batches(
         for file in archived.of_batches(batch_range.low, batch_range.high):
             found += file.faults
             unread += file.unread
-            found += islice(_check_archived(connection, file, batches, checks, checked), FAULTS_MAX)
+            found += islice(_check_archived(file, checks), FAULTS_MAX)
         found += islice(missing_aliases(cursor, checks.aliases), FAULTS_MAX)
+    checked = checks.checked
     if reads_messages:
         found += islice(compare_messages(connection, messages), FAULTS_MAX)
     elif messages:
@@ -235,66 +215,33 @@ def _decompressed(row: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a row
         return (batch_id, ordinal, stored, *rest)
 
 
-def _check(
-    kind: EntryKind,
-    rows: list[Any],
-    batches: dict[int, BatchPositions],
-    checks: RangeChecks,
-    *,
-    archived: bool = False,
-) -> Iterator[LogFault]:
-    for batch_id, entries in groupby(rows, key=_BATCH):
-        # in their order, as the positions of versions need it
-        together = sorted(entries, key=_ORDINAL)
-        yield from check_entries(kind, together, batches.get(batch_id), checks, archived=archived)
-
-
-def _check_archived(
-    connection: Connection[Any],
-    file: FileEntries,
-    batches: dict[int, BatchPositions],
-    checks: RangeChecks,
-    checked: CheckedBatches,
-) -> Iterator[LogFault]:
+def _check_archived(file: FileEntries, checks: RangeChecks) -> Iterator[LogFault]:
     """Check the entries of a file like those of the tables. An entry in both counts once."""
     places = {
         batch_id: replace(batch, seen=bytearray(len(batch.seen)))
-        for batch_id, batch in batches.items()
+        for batch_id, batch in checks.batches.items()
     }
+    fresh_checks = replace(checks, batches=places)
+    # bytes of known entries are checked as well, but counted twice the sums would not come out
+    known_checks = replace(fresh_checks, checked=CheckedBatches(), aliases=set())
     for kind in ENTRY_KINDS:
-        entries = [entry for entry in file.entries if entry.kind is kind]
-        if checks.parts.opens and kind.sealed and entries:
-            checks.parts.read(
-                connection, {shipment_id for entry in entries for shipment_id in entry.shipments()}
-            )
         # a shipment that was brought back has its entries in the tables and in the file
-        fresh = [entry.counted for entry in entries if not _is_seen(batches, entry)]
-        known = [entry.counted for entry in entries if _is_seen(batches, entry)]
-        if kind.name == EntryName.ACTION:
-            checked.erased.update(_erased_by(fresh))
-        checks.add_notified(kind, fresh, batches, archived=True)
-        checks.add_conflicts(kind, fresh, batches)
-        checked.entries += len(fresh)
-        checked.events += len(fresh) if kind.name == EntryName.EVENT else 0
+        fresh: list[Any] = []
+        known: list[Any] = []
+        for entry in file.entries:
+            if entry.kind is kind:
+                (known if _is_seen(checks.batches, entry) else fresh).append(entry.counted)
+        checks.count(kind, fresh, archived=True)
         faults = (
-            _check(kind, fresh, places, checks, archived=True),
-            # their bytes are checked as well, but counted twice the sums would not come out
-            _check(kind, known, places, checks.without_sums(), archived=True),
+            fresh_checks.check(kind, fresh, archived=True),
+            known_checks.check(kind, known, archived=True),
         )
         for fault in chain.from_iterable(faults):
             yield replace(fault, table=f"{file.name}, {fault.table}")
     for batch_id, batch in places.items():
-        seen = batches[batch_id].seen
+        seen = checks.batches[batch_id].seen
         for ordinal, rank in enumerate(batch.seen):
             seen[ordinal] = seen[ordinal] or rank
-
-
-def _erased_by(actions: Iterable[Any]) -> Iterator[str]:
-    """Yield the shipments that these entries erase."""
-    for row in actions:
-        verb, target = row[FIRST_VALUE + 1 : FIRST_VALUE + 3]
-        if verb == ERASE:
-            yield target.removeprefix(SHIPMENT)
 
 
 def _is_seen(batches: dict[int, BatchPositions], entry: LogEntry) -> bool:
