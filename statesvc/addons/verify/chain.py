@@ -9,10 +9,10 @@ event, which finds the place.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, LiteralString, TypeAlias
 
 import orjson
 from psycopg import Connection
@@ -88,12 +88,22 @@ def unequal_parts(sums: Sums, *names: str) -> list[str]:
     return sorted({key[-PREFIX:] for key, rest in sums.items() if rest and key[:-PREFIX] in own})
 
 
+def in_portions(
+    connection: Connection[Any],
+    name: str,
+    query: LiteralString,
+    parameters: Mapping[str, Any] | None = None,
+) -> Iterator[tuple[Any, ...]]:
+    """Yield rows through a cursor of the server: those of a whole log never stand in memory."""
+    with connection.cursor(name, binary=True) as cursor:
+        cursor.itersize = 20_000
+        yield from cursor.execute(query, parameters)
+
+
 def read_heads(connection: Connection[Any], sums: Sums) -> None:
     """Subtract all heads, as the transaction sees them."""
-    with connection.cursor("heads", binary=True) as cursor:
-        cursor.itersize = 20_000
-        for shipment_id, version, head_hash in cursor.execute(_SQL["all_heads"]):
-            add_head(sums, shipment_id, version, head_hash)
+    for shipment_id, version, head_hash in in_portions(connection, "heads", _SQL["all_heads"]):
+        add_head(sums, shipment_id, version, head_hash)
 
 
 def follow(connection: Connection[Any], part: str, archived: ArchivedMonths) -> Iterator[LogFault]:

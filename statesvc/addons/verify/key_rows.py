@@ -22,7 +22,7 @@ from events.entry.kinds import EntryName
 from events.entry.packed_keys import chunks, packed_key
 from events.entry.proposal import DedupeKey
 from statesvc.addons.verify.archived_months import ArchivedMonths
-from statesvc.addons.verify.chain import PREFIX, WHOLE, Sums, bounds_of, secret_hash
+from statesvc.addons.verify.chain import PREFIX, WHOLE, Sums, bounds_of, in_portions, secret_hash
 from statesvc.addons.verify.event_ids import Digests, EventIds, event_ids
 from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
 from statesvc.database.queries import queries
@@ -31,7 +31,6 @@ from statesvc.log.entry_row import FIRST_VALUE
 from statesvc.log.json_compression import decompress_json
 
 SQL: Final = queries("statesvc.addons.verify", "key_rows")
-_READ_ROWS: Final = 20_000
 ROWS: Final = "key "
 FACTS: Final = "facts "
 """Before the part of a sum: facts have their own, because not every verifier can compute them."""
@@ -39,36 +38,40 @@ FACTS: Final = "facts "
 
 def add_rows(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
     """Add all rows that are no aliases, and packed keys, as the transaction sees them."""
-    with connection.cursor("dedupe_keys", binary=True) as cursor:
-        cursor.execute(SQL["keys"], bounds_of(WHOLE))
-        while rows := cursor.fetchmany(_READ_ROWS):
-            for carrier_id, event_id, shipment_id, facts in rows:
-                name, part = (
-                    _row_name(carrier_id, event_id, shipment_id, is_native=facts != b""),
-                    shipment_id[:PREFIX],
-                )
-                sums[ROWS + part] += secret_hash(secret, name)
-                if facts:
-                    sums[FACTS + part] += secret_hash(secret, name + facts)
-    with connection.cursor("packed_keys", binary=True) as cursor:
-        cursor.itersize = _READ_ROWS
-        for shipment_id, carrier_id, packed in cursor.execute(SQL["packed"], bounds_of(WHOLE)):
-            for digest in chunks(packed):
-                sums[ROWS + shipment_id[:PREFIX]] += secret_hash(
-                    secret, _packed_name(carrier_id, digest, shipment_id)
-                )
+    whole = bounds_of(WHOLE)
+    for carrier_id, event_id, shipment_id, facts in in_portions(
+        connection, "dedupe_keys", SQL["keys"], whole
+    ):
+        name = _row_name(carrier_id, event_id, shipment_id, is_native=facts != b"")
+        _add_key(sums, secret, shipment_id, name, facts, sign=1)
+    for shipment_id, carrier_id, packed in in_portions(
+        connection, "packed_keys", SQL["packed"], whole
+    ):
+        for digest in chunks(packed):
+            _add_key(
+                sums,
+                secret,
+                shipment_id,
+                _packed_name(carrier_id, digest, shipment_id),
+                b"",
+                sign=1,
+            )
 
 
 def take_events(sums: Sums, secret: bytes, events: Iterable[EventIds]) -> None:
     """Subtract the rows that events should have."""
     for carrier_id, event_id, shipment_id, facts, *_ in events:
-        name, part = (
-            _row_name(carrier_id, event_id, shipment_id, is_native=facts != b""),
-            shipment_id[:PREFIX],
-        )
-        sums[ROWS + part] -= secret_hash(secret, name)
-        if facts:
-            sums[FACTS + part] -= secret_hash(secret, name + facts)
+        name = _row_name(carrier_id, event_id, shipment_id, is_native=facts != b"")
+        _add_key(sums, secret, shipment_id, name, facts, sign=-1)
+
+
+def _add_key(
+    sums: Sums, secret: bytes, shipment_id: str, name: bytes, facts: bytes | None, *, sign: int
+) -> None:
+    part = shipment_id[:PREFIX]
+    sums[ROWS + part] += sign * secret_hash(secret, name)
+    if facts:
+        sums[FACTS + part] += sign * secret_hash(secret, name + facts)
 
 
 def compare_keys(
@@ -214,19 +217,17 @@ class Counted(NamedTuple):
     `recorded_at` in microseconds since 2000.
     """
 
-    carrier_id: str
-    event_id: str
-    facts_digest: str
     shipment_id: str
     claimed_shipment_id: str
     recorded_at: int
+    carrier_id: str
+    event_id: str
+    facts_digest: str
 
 
 def add_counters(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
-    with connection.cursor("conflict_counters", binary=True) as cursor:
-        cursor.itersize = 20_000
-        for row in cursor.execute(SQL["counters"], bounds_of(WHOLE)):
-            _add(sums, secret, Counted(*row), 1)
+    for row in in_portions(connection, "conflict_counters", SQL["counters"], bounds_of(WHOLE)):
+        _add(sums, secret, Counted(*row), 1)
 
 
 def take_conflicts(sums: Sums, secret: bytes, rows: Iterable[Any]) -> None:
@@ -257,18 +258,8 @@ def compare_counters(
 
 
 def _of_entry(row: Any) -> Counted:  # noqa: ANN401 - a row
-    (
-        shipment_id,
-        claimed_shipment_id,
-        recorded_at,
-        _message_id,
-        carrier_id,
-        event_id,
-        facts_digest,
-    ) = row[FIRST_VALUE:]
-    return Counted(
-        carrier_id, event_id, facts_digest, shipment_id, claimed_shipment_id, recorded_at
-    )
+    # all but the message, which the counter does not name
+    return Counted(*row[FIRST_VALUE : FIRST_VALUE + 3], *row[FIRST_VALUE + 4 :])
 
 
 def _add(sums: Sums, secret: bytes, counted: Counted, sign: int) -> None:

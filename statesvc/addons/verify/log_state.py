@@ -13,7 +13,7 @@ import orjson
 from psycopg import Connection
 
 from events.merkle.checkpoint import NoteError, VerifierKey, second_signature_fault
-from statesvc.addons.verify.chain import SECRET_BYTES, Sums, read_heads
+from statesvc.addons.verify.chain import SECRET_BYTES, Sums, in_portions, read_heads
 from statesvc.addons.verify.entries import SQL as ENTRIES
 from statesvc.addons.verify.fault import LogFault
 from statesvc.addons.verify.forks import LogFork, read_forks
@@ -206,13 +206,11 @@ def _cuts(connection: Connection[Any], range_entries: int) -> tuple[list[int], i
     """
     cuts, total, since = [_LOWEST], 0, 0
     last = 0
-    with connection.cursor("batches", binary=True) as cursor:
-        cursor.itersize = 20_000
-        for batch_id, entries in cursor.execute(_SQL["batch_sizes"]):
-            if since >= range_entries:
-                cuts.append(batch_id)
-                since = 0
-            since += entries
-            total += entries
-            last = batch_id
+    for batch_id, entries in in_portions(connection, "batches", _SQL["batch_sizes"]):
+        if since >= range_entries:
+            cuts.append(batch_id)
+            since = 0
+        since += entries
+        total += entries
+        last = batch_id
     return [*cuts, last + 1], total

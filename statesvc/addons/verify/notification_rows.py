@@ -20,7 +20,7 @@ from events.entry.kinds import EntryName
 from events.identity.ids import webhook_id
 from projections.notification_type import type_of_change
 from statesvc.addons.verify.archived_months import ArchivedMonths
-from statesvc.addons.verify.chain import PREFIX, WHOLE, Sums, bounds_of, secret_hash
+from statesvc.addons.verify.chain import PREFIX, WHOLE, Sums, bounds_of, in_portions, secret_hash
 from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
 from statesvc.database.queries import queries
 from statesvc.log import entry_documents
@@ -73,17 +73,12 @@ def read_deletions(connection: Connection[Any]) -> dict[str, int]:
 
 def take_rows(connection: Connection[Any], sums: Sums, secret: bytes, deletions: Deletions) -> None:
     """Subtract all notifications, and open ones, as the transaction sees them."""
-    with connection.cursor("notifications", binary=True) as cursor:
-        cursor.itersize = 20_000
-        for shipment_id, sequence, subscription_id, *words in cursor.execute(
-            SQL["notifications"], bounds_of(WHOLE)
-        ):
-            _add(sums, secret, Notified(shipment_id, sequence, subscription_id), -1, words=words)
-    with connection.cursor("open_notifications", binary=True) as cursor:
-        cursor.itersize = 20_000
-        for row in cursor.execute(SQL["open"], bounds_of(WHOLE)):
-            if row[2] not in deletions:
-                _add(sums, secret, Notified(*row), -1)
+    whole = bounds_of(WHOLE)
+    for row in in_portions(connection, "notifications", SQL["notifications"], whole):
+        _add(sums, secret, Notified(*row[:3]), -1, words=row[3:])
+    for row in in_portions(connection, "open_notifications", SQL["open"], whole):
+        if row[2] not in deletions:
+            _add(sums, secret, Notified(*row), -1)
 
 
 def add_entries(
