@@ -38,6 +38,7 @@ def _proposal(event: Event, read: Read, index: int, keyring: Keyring) -> Proposa
         event=event,
         signer_digest=None
         if signer is None
+        # with the shipment: the same signature of two parcels must not be recognized in the log
         else digest(b"signer\x1f" + shipment.bytes + signer.encode())[:DIGEST_BYTES],
         source=read.source,
         message=index,

@@ -47,6 +47,7 @@ async def find_bodies(
     Raises `ArchiveUnavailableError`.
     """
     cursor = connection.cursor(binary=True, row_factory=class_row(BodyRecord))
+    # tables first: a day that leaves them between the two look-ups is in its archive by then
     found = {
         body.message_id: body
         for body in await (await cursor.execute(_SQL["hot_bodies"], _asked(wanted))).fetchall()

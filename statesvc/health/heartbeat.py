@@ -112,6 +112,7 @@ class Heartbeat:
 
     async def _beat(self) -> float | None:
         stopping = self._stopping.is_set()
+        # an age, not a time: the clock of this machine may be wrong, the database's decides
         age_seconds = time.monotonic() - self._began
         report = None if self._ingest is None else self._ingest()
         beat_seconds = (
@@ -134,8 +135,8 @@ class Heartbeat:
                 await connection.execute(_SQL["note_zones"], {"zones": zones})
         if stopping:
             return None
-        # that the process is to end shows at once
-        # processes do not beat in step
+        # woken when the process is to end, so that people see it at once; at random intervals,
+        # because processes that start together would beat together for ever
         await set_within(self._stopping, beat_seconds * random.uniform(0.8, 1.2))  # noqa: S311
         return 0.0
 

@@ -98,6 +98,8 @@ async def reconcile(connection: AsyncConnection[Any]) -> list[Reconciled]:
             await _keep(connection, await _count_span(connection, *span))
             for span in await _spans_again(connection)
         ]
+        # bounded: after days without a reconciler a pass must not be one transaction over all of
+        # them
         for _ in range(_SPANS_AT_ONCE):
             span = await _next_span(connection)
             if span is None:
@@ -166,6 +168,7 @@ async def _count_messages(
         "to_id": first_id(ends),
         "difference": difference,
     }
+    # planned for these very times: a generic plan would look into every partition
     acknowledged, stored, waiting, lost, young = await _one(
         await connection.execute(_SQL["count_minute"], asked, prepare=False)
     )

@@ -98,6 +98,7 @@ async def _subscriptions(connection: Connection, keyring: Keyring, rotated: Rota
     for subscription_id, olds, old_login, old_headers in await (
         await connection.execute(_SQL["subscriptions"])
     ).fetchall():
+        # each only where it is still what was read: its owner may replace it meanwhile
         if old_login is not None and not current.sealed(old_login):
             new_login = seal_login(
                 keyring, subscription_id, open_login(keyring, subscription_id, old_login)

@@ -169,6 +169,7 @@ async def teach(
     digest = keyring.carrier_digest(printed.carrier_id)
     code = printed.clear(digest)
     async with connection.transaction():
+        # before the look-up: of two that take the same mapping back, the second finds none
         await connection.execute(_SQL["lock_mappings"])
         if meaning is None:
             rows = await mapping_history(connection, code)

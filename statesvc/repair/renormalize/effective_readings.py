@@ -144,6 +144,8 @@ def event_of(document: Document) -> Event:
         tracking_number=printed,
         discriminator=discriminator,
         numbered=numbered(carrier_id, printed, discriminator),
+        # without facts and enrichments: it is only the base of our own correction, whose id is its
+        # reading
         kind=Kind(document["kind"]),
         occurred_at=datetime.fromisoformat(document["occurred_at"]),
         occurred_at_raw=raw.get("time") or "",

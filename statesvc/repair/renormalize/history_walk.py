@@ -58,6 +58,7 @@ class Rereader:
 
         Append the gaps.
         """
+        # for each part: a code that is mapped during the walk is known to the rest of it
         await self.mappings.refresh(connection)
         task = RereadTask(
             carrier=self.carriers[carrier_id],
@@ -120,6 +121,8 @@ class HistoryWalk:
                 part, unread = unread[:size], unread[size:]
                 await self._read_part([message_id for message_id, _ in part], left=len(unread))
                 _, reached = part[-1]
+                # a message without a position of its own is no place to stop: the next call would
+                # begin behind the page, and never read the rest of it
                 if unread and reached is not None and is_bounded and self._is_spent():
                     return reached, False
             position = page.end
@@ -148,6 +151,7 @@ class HistoryWalk:
             )
 
     async def _read_part(self, message_ids: Sequence[UUID], *, left: int) -> None:
+        # a connection for each part: a walk of hours must not keep one from a small pool
         async with self.connections.connection() as connection:
             report = await self.rereader.read(
                 connection,
@@ -162,6 +166,7 @@ class HistoryWalk:
             await self.wake(frozenset({OUTBOX}))
         self.after_part(report, left)
         if self.per_second is not None:
+            # by the whole walk, not by the part: a slow part is made up for
             await asyncio.sleep(
                 max(0.0, self._began + self.asked / self.per_second - time.monotonic())
             )

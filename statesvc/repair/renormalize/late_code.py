@@ -92,4 +92,6 @@ async def wait_for_older_transactions(connection: Connection, resolved_by: int) 
         ).fetchall()
         if not writing:
             break
+        # after the deadline the walk goes on: an append that commits later raises the dead letter
+        # of the code anew
         await asyncio.sleep(0.05)
