@@ -7,3 +7,4 @@ CREATE TABLE statesvc.second_signature (
     tree_size bigint NOT NULL,
     line text NOT NULL
 );
+SELECT statesvc.sample_little('statesvc.second_signature'), statesvc.sample_little('statesvc.signing_key');

@@ -7,6 +7,7 @@ editor, and stay as they are.
   before them and indents of four.
 - The navigation follows from the first table of docs/README.md and the folders: a new page is
   in it without an edit.
+- `llms.txt` lists the pages for agents (llmstxt.org).
 - Nothing is fetched from elsewhere: a page that names a script, a style, a font or a picture on
   another host fails the build.
 """
@@ -139,6 +140,22 @@ def on_page_content(html: str, page: Page, **_: object) -> str:
         return html
     path = posixpath.relpath(MERMAID, posixpath.dirname(page.url) or ".")
     return f'<script src="{path}"></script>{html}'
+
+
+def on_env(_env: object, config: MkDocsConfig, files: Files) -> None:
+    """Write `llms.txt`: each page, and the sentence that it begins with."""
+    lines = [f"# {config.site_name}", "", f"> {config.site_description}", "", "## Pages", ""]
+    for file in files.documentation_pages():
+        page = file.page
+        if page is None or page.markdown is None:
+            continue
+        texts = [line for line in page.markdown.split("\n") if line and line[0] not in "#|`<!-"]
+        begins = LINK.sub(r"\g<text>", texts[0]) if texts else ""
+        sentence = re.split(r"(?<=[.?:]) ", begins)[0]
+        lines.append(f"- [{page.title}]({file.url}): {sentence}")
+    folder = Path(config.site_dir)
+    folder.mkdir(exist_ok=True)
+    (folder / "llms.txt").write_text("\n".join([*lines, ""]), "utf-8")
 
 
 def on_post_build(config: MkDocsConfig) -> None:

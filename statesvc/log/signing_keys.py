@@ -93,7 +93,7 @@ async def ensure_key(
         )
         keys = await read_keys(connection)
     elif any(key.sealed_seed is not None and key.cosigner is None for key in keys):
-        for signer in open_signers(keys, master):
+        for signer in filter(lambda each: each.cosigner is not None, open_signers(keys, master)):
             await connection.execute(_WRITE["add_cosigner"], _public(signer))
         keys = await read_keys(connection)
     return keys

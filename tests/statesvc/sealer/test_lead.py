@@ -231,6 +231,23 @@ async def test_a_public_key_put_in_place_of_ours_is_noticed(database: Any) -> No
             await signers_of(log.connection, MASTER)
 
 
+async def test_a_key_of_an_older_release_gets_its_second_half_and_keeps_it(database: Any) -> None:
+    async with story(database) as log:
+        await two_passes(log)
+        (made,) = await read_keys(log.connection)
+        assert made.cosigner is not None
+        await as_attacker(database, "UPDATE statesvc.signing_key SET cosigner = NULL")
+        await two_passes(log)
+        assert await read_keys(log.connection) == [made]
+        stranger = NoteSigner.fresh(log.origin).cosigner
+        assert stranger is not None
+        key = stranger.public_key.hex()
+        await as_attacker(database, f"UPDATE statesvc.signing_key SET cosigner = '\\x{key}'")
+        await log.act()
+        with pytest.raises(RefusalError, match="was changed in the database"):
+            await log.seal()
+
+
 async def test_the_service_can_neither_change_nor_remove_what_was_sealed(database: Any) -> None:
     async with story(database) as log:
         await two_passes(log)
