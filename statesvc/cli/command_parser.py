@@ -39,6 +39,10 @@ _EXAMPLES: Final = (
     "statesvc shipments find 1Z999AA10123456784",
     "statesvc rollout hold ups --why 'codes look wrong'",
 )
+_ABOUT: Final = """\
+Acknowledges carriers' webhooks, keeps what they say in a log that nobody
+can change, and tells subscribers.
+"""
 _FLAG_WIDTH: Final = 19
 _NUMBERS: Final = {"int": "a whole number", "float": "a number"}
 
@@ -249,12 +253,7 @@ class TopParser(CommandParser):
         """Return the groups of commands, the options that stand anywhere, and examples."""
         groups = command_groups()
         width = max(len(name) for group in groups.values() for name in group)
-        parts = [
-            (
-                "Acknowledges carriers' webhooks, keeps what they say in a log that nobody\ncan change,"
-                " and tells subscribers.\n"
-            )
-        ]
+        parts = [_ABOUT]
         parts.append(_section("Usage", ["statesvc COMMAND [ACTION] [OPTION ...]"]))
         parts += [
             _section(

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 INTRODUCTION: Final = """
-Carriers push, statesvc stores and reads what they push, and answers where a shipment is, how it got there and since when that was known.
-People look at the same in the [console](/console).
+Carriers push, statesvc stores and reads what they push, and answers where a shipment is, how it got
+there and since when that was known. People look at the same in the [console](/console).
 
 # First call
 A shipment by its carrier and number, in whatever spelling:
@@ -16,17 +16,19 @@ curl "$API/v1/shipments/ups/1ZTEST000300000011" \\
   -H "Authorization: Bearer $KEY"
 ```
 
-Then: its history, a list of many, and a subscription that tells you of every change.
-Each call has samples for curl, Python (httpx) and Node; they take `API` and `KEY` from the environment.
+Then: its history, a list of many, and a subscription that tells you of every change. Each call has
+samples for curl, Python (httpx) and Node; they take `API` and `KEY` from the environment.
 
 # Authentication
-`Authorization: Bearer` and an API key. `statesvc keys create --name shop --scopes read,subscriptions` makes one; each call names the scope
-that it takes, and `admin` is all of them. Carriers prove who they are in their own way.
+`Authorization: Bearer` and an API key. Make one with
+`statesvc keys create --name shop --scopes read,subscriptions`; each call names the scope that it
+takes, and `admin` is all of them. Carriers prove who they are in their own way.
 
 # Conventions
-Answers are JSON, times are RFC 3339 with an offset. Later versions add members, and words to vocabularies: skip what you do not know.
-Lists have `next_cursor`, which goes into `cursor`. What goes wrong is `application/problem+json` (RFC 9457): programs read `code`, and the
-table on top of this page says what to do about each. A 429 or 503 says in `Retry-After` how many seconds to wait.
+Answers are JSON, times are RFC 3339 with an offset. Later versions add members, and words to
+vocabularies: skip what you do not know. Lists have `next_cursor`, which goes into `cursor`. What
+goes wrong is `application/problem+json` (RFC 9457): programs read `code`, and the table on top of
+this page says what to do about each. A 429 or 503 says in `Retry-After` how many seconds to wait.
 """.strip()
 
 TAGS: Final[Mapping[str, str]] = {

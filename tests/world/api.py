@@ -178,6 +178,10 @@ class Api:
             )
             return Reply(response.status, response.headers, body)
 
+    async def rows(self, query: Any, parameters: Any = None) -> list[Any]:
+        """Return the rows of a query, as the service's role."""
+        return await (await self.connection.execute(query, parameters)).fetchall()
+
     async def get(self, path: str, *, scopes: str = "read", **arguments: Any) -> Reply:
         return await self.call("GET", path, scopes=scopes, **arguments)
 

@@ -39,6 +39,13 @@ def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
     return Shell(capsys)
 
 
+@pytest.fixture
+def here(shell: Shell, database: Database, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Call commands on the machine of the database's service."""
+    use(database, monkeypatch)
+    return shell
+
+
 def use(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", database.service_dsn)
     monkeypatch.setenv("STATESVC_OWNER_URL", database.owner_dsn)

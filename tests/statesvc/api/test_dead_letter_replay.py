@@ -53,7 +53,7 @@ async def settle_messages(api: Any) -> None:
 
 
 async def rows(api: Any, query: str) -> list[Any]:
-    found: list[Any] = await (await api.connection.execute(query)).fetchall()
+    found: list[Any] = await api.rows(query)
     return found
 
 

@@ -142,10 +142,11 @@ async def test_texts_in_the_place_of_codes_make_one_dead_letter_whatever_they_sa
         ),
         scan("1", None, kind=Kind.UNMAPPED, minutes=30, code="Q"),
     )
-    found = await api.connection.execute(
-        "SELECT raw_code, dead_letter_id FROM statesvc.dead_letter ORDER BY raw_code"
+    listed = dict(
+        await api.rows(
+            "SELECT raw_code, dead_letter_id FROM statesvc.dead_letter ORDER BY raw_code"
+        )
     )
-    listed = dict(await found.fetchall())
     assert listed.keys() == {"Q", "text"}
     shown = (await api.get(f"/v1/dead-letters/{listed['text']}", scopes="ops")).body
     assert (shown["raw_type"], shown["raw_code"]) == ("T", "text")

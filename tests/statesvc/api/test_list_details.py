@@ -69,10 +69,9 @@ async def test_only_the_months_in_which_they_were_recorded_are_read_and_by_their
 ) -> None:
     await api.connection.execute("SET enable_seqscan = off")
     await api.carriers.say(scan("1Z1", Status.IN_TRANSIT))
-    cursor = await api.connection.execute(
+    ((shipment_id, since, until),) = await api.rows(
         "SELECT shipment_id, first_recorded_at, recorded_at FROM statesvc.shipment"
     )
-    ((shipment_id, since, until),) = await cursor.fetchall()
     asked = {
         "shipment_ids": [shipment_id],
         "event_ids": ["x"],
@@ -81,11 +80,9 @@ async def test_only_the_months_in_which_they_were_recorded_are_read_and_by_their
         "since": since,
         "until": until + timedelta(seconds=1),
     }
-    rows = await (
-        await api.connection.execute(
-            "EXPLAIN " + queries("statesvc.shipments", "shipment_list")["last_scans"], asked
-        )
-    ).fetchall()
+    rows = await api.rows(
+        "EXPLAIN " + queries("statesvc.shipments", "shipment_list")["last_scans"], asked
+    )
     plan = "\n".join(row[0] for row in rows)
     assert set(re.findall(r"_(\d{6})\b", plan)) == {f"{since:%Y%m}"}
     assert "Seq Scan" not in plan

@@ -64,12 +64,11 @@ async def test_bodies_audit_and_stream_say_the_local_time(api: Any, scan: Any) -
         json={"url": "https://subscriber.invalid/hook"},
     )
     await api.carriers.say(local(scan("2", Status.PICKED_UP), NEPAL))
-    cursor = await api.connection.execute(
+    ((sequence, *row),) = await api.rows(
         "SELECT sequence, webhook_id, type, created_at, occurred_at, occurred_offset_seconds,"
         " epoch, carrier_id, tracking_number, from_status, to_status, NULL, NULL, NULL, NULL FROM"
         " statesvc.notification"
     )
-    ((sequence, *row),) = await cursor.fetchall()
     body = orjson.loads(body_of(notification_of(sequence, row)))
     assert body["data"]["occurred_at"] == "2026-03-01T13:45:00+05:45"
     audit = (await api.get("/v1/shipments/ups/2/audit", scopes="audit")).body
@@ -99,10 +98,9 @@ async def test_a_replay_of_what_was_never_written_says_the_local_time(
         "POST", path, scopes="subscriptions", json={"since": "2020-01-01T00:00:00Z"}
     )
     assert reply.body["never_written"] == 1
-    cursor = await api.connection.execute(
+    assert await api.rows(
         "SELECT occurred_at, occurred_offset_seconds FROM statesvc.notification"
-    )
-    assert await cursor.fetchall() == [(datetime(2026, 3, 1, 2, 0, tzinfo=CHICAGO), -6 * 3600)]
+    ) == [(datetime(2026, 3, 1, 2, 0, tzinfo=CHICAGO), -6 * 3600)]
 
 
 @pytest.mark.usefixtures("own_processes")
@@ -114,9 +112,7 @@ async def test_an_offset_that_drifted_is_found_by_the_comparison(
         owner_dsn=database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None
     )
     assert (await compare.compare())[1] == []
-    ((state,),) = await (
-        await api.connection.execute("SELECT state FROM statesvc.shipment")
-    ).fetchall()
+    ((state,),) = await api.rows("SELECT state FROM statesvc.shipment")
     changed = decompress_json(state).replace(b"02:00:00-06:00", b"08:00:00+00:00")
     await api.connection.execute("UPDATE statesvc.shipment SET state = %s", (changed,))
     ((drift),) = (await compare.compare())[1]

@@ -30,7 +30,7 @@ async def entries(api: Any, verb: str = "read_personal%") -> list[tuple[str, dic
     query = (
         "SELECT verb, canonical FROM statesvc.action WHERE verb LIKE %s ORDER BY batch_id, ordinal"
     )
-    rows = await (await api.connection.execute(query, (verb,))).fetchall()
+    rows = await api.rows(query, (verb,))
     return [(found, orjson.loads(canonical)) for found, canonical in rows]
 
 
@@ -103,10 +103,7 @@ async def test_three_hundred_readings_are_two_entries_and_evidence_does_not_prin
         f"shipment {shipment_id}",
         299,
     )
-    assert (
-        await (await api.connection.execute("SELECT FROM statesvc.personal_reading")).fetchall()
-        == []
-    )
+    assert await api.rows("SELECT FROM statesvc.personal_reading") == []
     await Story(api.connection, api.keyring).seal()
     evidence = (await api.get("/v1/shipments/ups/7/evidence", scopes="audit pii")).body
     assert "action" not in [entry["kind"] for entry in evidence["entries"]]
@@ -212,7 +209,5 @@ async def test_what_was_not_sent_is_not_recorded(api: Any, scan: Any) -> None:
         await api.get("/v1/shipments/ups/7", scopes="read pii", params=PERSONAL, headers=known)
     ).status == 304
     await api.readings.keep_up()
-    rows = await (
-        await api.connection.execute("SELECT further FROM statesvc.personal_reading")
-    ).fetchall()
+    rows = await api.rows("SELECT further FROM statesvc.personal_reading")
     assert rows == [(0,)]

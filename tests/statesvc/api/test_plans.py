@@ -16,8 +16,9 @@ WINDOW = {"after": 0, "upto": 9, "limit": 10}
 
 
 async def plan(api: Any, module: str, name: str, parameters: dict[str, Any]) -> str:
-    cursor = await api.connection.execute("EXPLAIN " + queries(READ, module)[name], parameters)
-    return "\n".join(row[0] for row in await cursor.fetchall())
+    return "\n".join(
+        row[0] for row in await api.rows("EXPLAIN " + queries(READ, module)[name], parameters)
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,9 +146,7 @@ async def test_a_search_by_number_reads_nothing_to_be_planned(
             "EXPLAIN (ANALYZE, BUFFERS, SUMMARY OFF) " + queries(READ, "shipment_list")[name]
         )
         for _ in range(2):
-            rows = [
-                row[0] for row in await (await api.connection.execute(explained, asked)).fetchall()
-            ]
+            rows = [row[0] for row in await api.rows(explained, asked)]
         assert "actual" in rows[0]
         # the second time the catalogue is known: what is left were the ends of keys, two of each
         read = (

@@ -36,7 +36,7 @@ async def entries(api: Any) -> list[Any]:
         "SELECT actor, target, convert_from(canonical, 'UTF8')::jsonb FROM statesvc.action"
         " WHERE verb = 'attach_references' ORDER BY batch_id"
     )
-    rows: list[Any] = await (await api.connection.execute(query)).fetchall()
+    rows: list[Any] = await api.rows(query)
     return rows
 
 

@@ -34,11 +34,12 @@ async def submit(api: Any, *events: dict[str, str], **query: str) -> None:
 
 
 async def waiting(api: Any) -> list[tuple[str, str]]:
-    cursor = await api.connection.execute(
-        "SELECT n.tracking_number, n.to_status FROM statesvc.outbox JOIN statesvc.notification n"
-        " USING (shipment_id, sequence)"
+    return list(
+        await api.rows(
+            "SELECT n.tracking_number, n.to_status FROM statesvc.outbox JOIN statesvc.notification n"
+            " USING (shipment_id, sequence)"
+        )
     )
-    return list(await cursor.fetchall())
 
 
 async def test_no_subscription_is_sent_it_and_its_entries_say_so(api: Any) -> None:
@@ -48,8 +49,10 @@ async def test_no_subscription_is_sent_it_and_its_entries_say_so(api: Any) -> No
     await submit(api, event("1ZNEW", "delivered", 9))
     assert await waiting(api) == [("1ZNEW", "delivered")]
 
-    cursor = await api.connection.execute("SELECT canonical FROM statesvc.event")
-    logged = [json.loads(decompress_json(canonical)) for (canonical,) in await cursor.fetchall()]
+    logged = [
+        json.loads(decompress_json(canonical))
+        for (canonical,) in await api.rows("SELECT canonical FROM statesvc.event")
+    ]
     assert sorted((each["event_id"], each.get("notify")) for each in logged) == [
         ("1ZNEW-8", False),
         ("1ZNEW-9", None),

@@ -41,7 +41,7 @@ def counts(body: Any) -> tuple[int, ...]:
 
 
 async def rows(api: Any, query: str, *parameters: Any) -> list[Any]:
-    return list(await (await api.connection.execute(query, parameters)).fetchall())
+    return list(await api.rows(query, parameters))
 
 
 async def turn(api: Any, subscription_id: str, *, disabled: bool) -> None:

@@ -55,7 +55,7 @@ async def test_what_a_later_version_wrote_is_kept_folded_and_shown_without_what_
         *audit["conflicts"],
     ):
         assert not MORE.keys() & shown.keys()
-    kept = await (await api.connection.execute("SELECT canonical FROM statesvc.event")).fetchall()
+    kept = await api.rows("SELECT canonical FROM statesvc.event")
     assert [
         MORE.items() <= orjson.loads(decompress_json(stored)).items() for (stored,) in kept
     ] == [True] * 3

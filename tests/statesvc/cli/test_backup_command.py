@@ -5,6 +5,7 @@ import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,38 +43,34 @@ def severities(findings: list[Finding]) -> list[Urgency]:
     return [finding.urgency for finding in findings]
 
 
-def archiving(**changes: object) -> list[Finding]:
-    return list(check_archiving(replace(WELL, **changes)))  # type: ignore[arg-type]
-
-
-def test_archiving_that_goes_well_is_well_though_it_failed_before() -> None:
-    assert severities(archiving()) == [Urgency.OK]
-
-
-def test_without_archiving_a_restore_misses_everything_since_the_base_backup() -> None:
-    (found,) = archiving(is_on=False)
-    assert found.urgency is Urgency.NOW
-    assert "everything since the last base backup" in found.text
-    assert severities(archiving(is_on=False, is_streamed=True)) == [Urgency.HUMAN]
-
-
-def test_a_command_that_fails_is_named_with_its_file() -> None:
-    (found,) = archiving(failed="000000010000000000000004", failed_seconds=3.0)
-    assert found.urgency is Urgency.NOW
-    assert "000000010000000000000004" in found.text
-    assert severities(archiving(archived=None, archived_seconds=None, waiting_bytes=None)) == [
-        Urgency.NOW
-    ]
-
-
-def test_archiving_that_stands_still_fails_only_while_something_waits() -> None:
-    (found,) = archiving(archived_seconds=4000.0, waiting_bytes=90_000_000)
-    assert (found.urgency, "90 MB" in found.text) == (Urgency.NOW, True)
-    assert severities(archiving(archived_seconds=4000.0, waiting_bytes=100)) == [Urgency.OK]
-
-
-def test_a_file_that_may_stay_open_for_ever_is_said() -> None:
-    assert severities(archiving(timeout_seconds=0)) == [Urgency.OK, Urgency.HUMAN]
+@pytest.mark.parametrize(
+    ("changes", "found", "said"),
+    [
+        ({}, [Urgency.OK], "archived up to"),
+        ({"is_on": False}, [Urgency.NOW], "everything since the last base backup"),
+        ({"is_on": False, "is_streamed": True}, [Urgency.HUMAN], "pg_receivewal"),
+        (
+            {"failed": "000000010000000000000004", "failed_seconds": 3.0},
+            [Urgency.NOW],
+            "000000010000000000000004",
+        ),
+        (
+            {"archived": None, "archived_seconds": None, "waiting_bytes": None},
+            [Urgency.NOW],
+            "fails",
+        ),
+        ({"archived_seconds": 4000.0, "waiting_bytes": 90_000_000}, [Urgency.NOW], "90 MB"),
+        # nothing waits
+        ({"archived_seconds": 4000.0, "waiting_bytes": 100}, [Urgency.OK], "4,000 s ago"),
+        # a file may stay open for ever
+        ({"timeout_seconds": 0}, [Urgency.OK, Urgency.HUMAN], "archived up to"),
+    ],
+)
+def test_archiving_goes_well_though_it_failed_before_or_its_fault_is_named(
+    changes: dict[str, Any], found: list[Urgency], said: str
+) -> None:
+    findings = list(check_archiving(replace(WELL, **changes)))
+    assert (severities(findings), said in findings[0].text) == (found, True)
 
 
 def test_what_a_provider_restores_is_taken_as_stated() -> None:

@@ -20,31 +20,27 @@ from tests.world.story import story
 pytestmark = pytest.mark.slow
 
 
-async def test_a_key_is_made_listed_and_revoked(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(database, monkeypatch)
-    key = (await shell("keys", "create", "--name", "night shift", "--scopes", "read,audit")).strip()
+async def test_a_key_is_made_listed_and_revoked(here: Shell) -> None:
+    key = (await here("keys", "create", "--name", "night shift", "--scopes", "read,audit")).strip()
     assert key.startswith("ss_")
-    (listed,) = await shell.json("keys", "list")
+    (listed,) = await here.json("keys", "list")
     assert (listed["name"], listed["scopes"], listed["revoked_at"]) == (
         "night shift",
         ["audit", "read"],
         None,
     )
     assert key not in json.dumps(listed)
-    await shell("keys", "revoke", listed["id"][:5])
-    (listed,) = await shell.json("keys", "list")
+    await here("keys", "revoke", listed["id"][:5])
+    (listed,) = await here.json("keys", "list")
     assert listed["revoked_at"] is not None
-    assert "no live key" in await shell("keys", "revoke", listed["id"], exit_code=1)
+    assert "no live key" in await here("keys", "revoke", listed["id"], exit_code=1)
 
 
 async def test_another_fleet_is_given_a_role_an_address_and_the_inbox_key(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    database: Database, here: Shell
 ) -> None:
-    use(database, monkeypatch)
     role = f"fleet_{uuid4().hex[:12]}"
-    out, statements = await shell.printed("keys", "inbox", "--role", role)
+    out, statements = await here.printed("keys", "inbox", "--role", role)
     given = {
         name: value.strip("'")
         for name, _, value in (line[7:].partition("=") for line in out.splitlines())
@@ -70,46 +66,21 @@ async def test_another_fleet_is_given_a_role_an_address_and_the_inbox_key(
     async with await AsyncConnection.connect(database.service_dsn) as connection:
         keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
     assert base64.b64decode(given["STATESVC_INBOX_KEY"]) == keyring.inbox.key
-    await shell("keys", "inbox", "--role", "statesvc_service", exit_code=2)
-
-
-async def test_the_kill_switch_is_turned_and_told_in_the_log(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(database, monkeypatch)
-    await shell("rollout", "hold", "ups", "--why", "codes look wrong")
-    (rollout,) = await shell.json("rollout", "show")
-    assert (rollout["carrier"], rollout["hold"], rollout["why"]) == (
-        "ups",
-        True,
-        "codes look wrong",
-    )
-    await shell("rollout", "release", "ups")
-    (rollout,) = await shell.json("rollout", "show")
-    assert rollout["hold"] is False
-    assert "no such carrier" in await shell("rollout", "hold", "nobody", exit_code=2)
-    async with await AsyncConnection.connect(database.service_dsn) as connection:
-        actions = await (
-            await connection.execute(
-                "SELECT verb, target FROM statesvc.action ORDER BY recorded_at"
-            )
-        ).fetchall()
-    assert actions == [("hold", "carrier ups"), ("release", "carrier ups")]
+    await here("keys", "inbox", "--role", "statesvc_service", exit_code=2)
 
 
 async def test_a_carriers_quota_is_set_and_the_list_of_carriers_shows_it(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    database: Database, here: Shell
 ) -> None:
-    use(database, monkeypatch)
-    assert "weight 0.5, at most 20 in flight" in await shell(
+    assert "weight 0.5, at most 20 in flight" in await here(
         "carriers", "quota", "ups", "--weight", "0.5", "--in-flight", "20", "--why", "slow"
     )
     shown = {
         carrier["carrier_id"]: (carrier["weight"], carrier["in_flight_max"])
-        for carrier in await shell.json("carriers")
+        for carrier in await here.json("carriers")
     }
     assert (shown["ups"], shown["fedex"]) == ((0.5, 20), (1.0, None))
-    assert "weight 0.5, no bound" in await shell(
+    assert "weight 0.5, no bound" in await here(
         "carriers", "quota", "ups", "--in-flight", "none", "--why", "mended"
     )
     for wrong in (
@@ -118,7 +89,7 @@ async def test_a_carriers_quota_is_set_and_the_list_of_carriers_shows_it(
         ["ups", "--weight", "0"],
         ["ups", "--in-flight", "0"],
     ):
-        await shell("carriers", "quota", *wrong, "--why", "x", exit_code=2)
+        await here("carriers", "quota", *wrong, "--why", "x", exit_code=2)
     async with await AsyncConnection.connect(database.service_dsn) as connection:
         actions = await (
             await connection.execute(
@@ -140,11 +111,8 @@ async def test_the_list_of_carriers_needs_no_database(
     assert {carrier["weight"] for carrier in await shell.json("carriers")} == {None}
 
 
-async def test_workers_are_listed(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(database, monkeypatch)
-    nobody = await shell.json("workers")
+async def test_workers_are_listed(database: Database, here: Shell) -> None:
+    nobody = await here.json("workers")
     assert (nobody["workers"], nobody["rescues_last_hour"]) == ([], 0)
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute(
@@ -152,26 +120,23 @@ async def test_workers_are_listed(
             " last_seen_at) SELECT 'h-worker-1-00000000', 'worker', 'h', 1, '0', at, at FROM"
             " (SELECT statesvc.clock() - interval '1 min' AS at) c"
         )
-    assert "silent" in await shell("workers")
+    assert "silent" in await here("workers")
 
 
-async def test_dead_letters_are_listed_and_shown(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(database, monkeypatch)
-    assert await shell.json("dead-letters", "list") == []
+async def test_dead_letters_are_listed_and_shown(database: Database, here: Shell) -> None:
+    assert await here.json("dead-letters", "list") == []
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute(
             "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, raw_type,"
             " raw_code) VALUES ('code', 'unknown_code', 'ups', statesvc.clock(), 'X', 'ZQ7')"
         )
-    (letter,) = await shell.json("dead-letters", "list", "--cause", "unknown_code")
-    shown = await shell.json("dead-letters", "show", str(letter["dead_letter_id"]))
+    (letter,) = await here.json("dead-letters", "list", "--cause", "unknown_code")
+    shown = await here.json("dead-letters", "show", str(letter["dead_letter_id"]))
     assert (shown["raw_code"], shown["occurrences"]["events"]) == ("ZQ7", 0)
-    (unmapped,) = await shell.json("carriers", "unmapped")
+    (unmapped,) = await here.json("carriers", "unmapped")
     assert (unmapped["carrier_id"], unmapped["carrier_code"]) == ("ups", "X/ZQ7")
-    assert await shell.json("dead-letters", "list", "--carrier", "fedex") == []
-    assert "no dead letter" in await shell("dead-letters", "show", "999", exit_code=1)
+    assert await here.json("dead-letters", "list", "--carrier", "fedex") == []
+    assert "no dead letter" in await here("dead-letters", "show", "999", exit_code=1)
 
 
 async def test_migrations_are_checked_then_applied(
@@ -203,11 +168,8 @@ async def test_migrations_are_checked_then_applied(
     } <= found
 
 
-async def test_doctor_sees_a_clock_that_was_redefined(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(database, monkeypatch)
-    assert "clock() was redefined" in await shell("doctor", exit_code=1)
+async def test_doctor_sees_a_clock_that_was_redefined(here: Shell) -> None:
+    assert "clock() was redefined" in await here("doctor", exit_code=1)
 
 
 async def test_doctor_sees_one_url_that_owns_the_tables(
@@ -269,23 +231,19 @@ def test_every_setting_is_listed_without_its_value(
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_projection_is_compared_rebuilt_and_put_back(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(database, monkeypatch)
-    assert await shell.json("rebuild", "shipment", "--compare") == {"events": 0, "drift": []}
-    assert "swapped in" in await shell("rebuild", "shipment", "--processes", "1")
-    assert "no drift" in await shell("rebuild", "shipment", "--compare")
-    await shell("rebuild", "shipment", "--rollback")
-    await shell("rebuild", "shipment", "--finish")
-    assert "nothing to go back to" in await shell("rebuild", "shipment", "--rollback", exit_code=1)
+async def test_a_projection_is_compared_rebuilt_and_put_back(here: Shell) -> None:
+    assert await here.json("rebuild", "shipment", "--compare") == {"events": 0, "drift": []}
+    assert "swapped in" in await here("rebuild", "shipment", "--processes", "1")
+    assert "no drift" in await here("rebuild", "shipment", "--compare")
+    await here("rebuild", "shipment", "--rollback")
+    await here("rebuild", "shipment", "--finish")
+    assert "nothing to go back to" in await here("rebuild", "shipment", "--rollback", exit_code=1)
 
 
 @pytest.mark.usefixtures("own_processes")
 async def test_evidence_is_written_and_verified_without_a_database(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    database: Database, here: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    use(database, monkeypatch)
     async with story(database) as log:
         # the command's keyring opens what this one sealed
         monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
@@ -294,12 +252,12 @@ async def test_evidence_is_written_and_verified_without_a_database(
         keys = tmp_path / "log.pub"
         keys.write_text("\n".join(str(key.verifier) for key in await read_keys(log.connection)))
     for kind in ("json", "html", "pdf"):
-        assert "entries of the log" in await shell(
+        assert "entries of the log" in await here(
             "evidence", "ups", "1z-evidence", "--out", str(tmp_path / f"e.{kind}")
         )
     case, zipped = tmp_path / "case.json", str(tmp_path / "e.zip")
     case.write_text('{"case": "7", "ship_to": {"city": "Springfield"}}')
-    await shell(
+    await here(
         "evidence",
         "ups",
         "1z-evidence",
@@ -315,35 +273,35 @@ async def test_evidence_is_written_and_verified_without_a_database(
             json.loads(archive.read("evidence.json"))["place_agreement"][0]["agreement"] == "agrees"
         )
     monkeypatch.chdir(tmp_path)
-    said = await shell("evidence", "ups", "1z-evidence")
+    said = await here("evidence", "ups", "1z-evidence")
     assert "evidence-ups-1z-evidence.zip: " in said
     assert "UPS reported parcel 1ZEVIDENCE as delivered on 1 March 2026 at 08:04 UTC" in said
     case.write_text('{"case": "Erika Mustermann"}')
-    refused = await shell(
+    refused = await here(
         "evidence", "ups", "1z-evidence", "--out", zipped, "--case", str(case), exit_code=2
     )
     assert ("case" in refused, "Mustermann" in refused) == (True, False)
     monkeypatch.setenv("DATABASE_URL", "postgresql://nowhere.invalid/none")
     found = tmp_path / "e.json"
-    assert "evidence holds" in await shell("verify", "--bundle", str(found), "--key", str(keys))
-    assert await shell.json(
+    assert "evidence holds" in await here("verify", "--bundle", str(found), "--key", str(keys))
+    assert await here.json(
         "verify", "--bundle", str(found), "--key", keys.read_text().split()[0]
     ) == {
         "sound": True,
         "flaws": [],
         "remarks": [],
     }
-    assert "evidence holds" in await shell("verify", "--bundle", zipped, "--key", str(keys))
+    assert "evidence holds" in await here("verify", "--bundle", zipped, "--key", str(keys))
     with ZipFile(zipped) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     changed = str(tmp_path / "changed.zip")
     _write_zip(changed, files | {"evidence.pdf": b"another"})
-    refused = await shell("verify", "--bundle", changed, "--key", str(keys), exit_code=1)
+    refused = await here("verify", "--bundle", changed, "--key", str(keys), exit_code=1)
     assert "evidence.pdf is not the one that was sealed with the document" in refused
     _write_zip(
         changed, {name: content for name, content in files.items() if name != "evidence.pdf"}
     )
-    assert "evidence.pdf: is not in the zip" in await shell(
+    assert "evidence.pdf: is not in the zip" in await here(
         "verify", "--bundle", changed, "--key", str(keys)
     )
     _write_zip(
@@ -351,14 +309,14 @@ async def test_evidence_is_written_and_verified_without_a_database(
         files
         | {"evidence.json": files["evidence.json"].replace(b"Springfield", b"Shelbyville", 1)},
     )
-    assert "DOES NOT HOLD" in await shell(
+    assert "DOES NOT HOLD" in await here(
         "verify", "--bundle", changed, "--key", str(keys), exit_code=1
     )
     found.write_text(found.read_text().replace("Springfield", "Shelbyville", 1))
-    assert "DOES NOT HOLD" in await shell(
+    assert "DOES NOT HOLD" in await here(
         "verify", "--bundle", str(found), "--key", str(keys), exit_code=1
     )
-    assert "needs --key" in await shell("verify", "--bundle", str(found), exit_code=2)
+    assert "needs --key" in await here("verify", "--bundle", str(found), exit_code=2)
 
 
 def _write_zip(path: str, files: dict[str, bytes]) -> None:

@@ -14,7 +14,7 @@ from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.ingress.group_commit import put
 from statesvc.queue.claim import Burial, Claim, bury, claim
 from tests.world.database import Database
-from tests.world.shell import MASTER_KEY, Shell, use
+from tests.world.shell import MASTER_KEY, Shell
 
 
 async def bury_messages(database: Database, count: int) -> None:
@@ -55,68 +55,60 @@ async def value(database: Database, query: str) -> Any:
 
 
 async def test_a_dry_run_shows_the_plan_and_changes_nothing(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    database: Database, here: Shell
 ) -> None:
-    use(database, monkeypatch)
-    assert "No open dead letter matches." in await shell(
+    assert "No open dead letter matches." in await here(
         "dead-letters", "replay", "--carrier", "ups", "--dry-run"
     )
     await bury_messages(database, 3)
-    told = await shell(
+    told = await here(
         "dead-letters", "replay", "--carrier", "ups", "--cause", "unreadable", "--dry-run"
     )
     assert "back into the inbox" in told
     assert "3 of 3 dead letters can be replayed" in told
-    planned = await shell.json("dead-letters", "replay", "--carrier", "ups", "--dry-run")
+    planned = await here.json("dead-letters", "replay", "--carrier", "ups", "--dry-run")
     assert (planned["remaining"], planned["plan"][0]["replayable"]) == (3, 3)
     assert await value(database, "SELECT count(*) FROM statesvc.inbox") == 0
     assert await value(database, "SELECT count(*) FROM statesvc.action") == 0
 
 
-async def test_a_few_are_replayed_then_the_rest(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(database, monkeypatch)
+async def test_a_few_are_replayed_then_the_rest(database: Database, here: Shell) -> None:
     await bury_messages(database, 5)
     few = ("--cause", "unreadable", "--limit", "2", "--canary", "1")
-    told, warned = await shell.printed("dead-letters", "replay", *few)
+    told, warned = await here.printed("dead-letters", "replay", *few)
     assert "2 dead letters replayed." in told
     assert "3 dead letters of the filter remain" in told
     assert "--canary has no effect" in warned
     assert await value(database, "SELECT count(*) FROM statesvc.inbox") == 2
-    done = await shell.json("dead-letters", "replay", "--cause", "unreadable")
+    done = await here.json("dead-letters", "replay", "--cause", "unreadable")
     assert (done["ended"], done["replayed"], done["refused"]) == ("done", 3, {})
 
 
 async def test_a_dead_letter_is_shown_with_what_a_replay_means(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    database: Database, here: Shell
 ) -> None:
-    use(database, monkeypatch)
     await bury_messages(database, 1)
-    assert "back into the inbox" in await shell("dead-letters", "show", "1")
-    groups = await shell.json("dead-letters", "groups")
+    assert "back into the inbox" in await here("dead-letters", "show", "1")
+    groups = await here.json("dead-letters", "groups")
     assert [(group["cause"], group["dead_letters"]) for group in groups["items"]] == [
         ("unreadable", 1)
     ]
-    assert "1 x not JSON" in await shell("dead-letters", "groups")
-    await shell("dead-letters", "discard", "1", "--why", "their test system")
-    assert "it was discarded" in await shell("dead-letters", "show", "1")
-    assert "it was discarded" in await shell("dead-letters", "replay", "1", exit_code=1)
-    assert "No dead letter is open." in await shell("dead-letters", "groups")
+    assert "1 x not JSON" in await here("dead-letters", "groups")
+    await here("dead-letters", "discard", "1", "--why", "their test system")
+    assert "it was discarded" in await here("dead-letters", "show", "1")
+    assert "it was discarded" in await here("dead-letters", "replay", "1", exit_code=1)
+    assert "No dead letter is open." in await here("dead-letters", "groups")
 
 
-async def test_discarding_by_filter(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(database, monkeypatch)
+async def test_discarding_by_filter(database: Database, here: Shell) -> None:
     await bury_messages(database, 3)
-    assert "3 dead letters would be discarded" in await shell(
+    assert "3 dead letters would be discarded" in await here(
         "dead-letters", "discard", "--carrier", "ups", "--why", "x", "--dry-run"
     )
-    assert "3 dead letters discarded" in await shell(
+    assert "3 dead letters discarded" in await here(
         "dead-letters", "discard", "--carrier", "ups", "--why", "their test system"
     )
-    assert "No open dead letter matches." in await shell(
+    assert "No open dead letter matches." in await here(
         "dead-letters", "discard", "--carrier", "ups", "--why", "again", exit_code=1
     )
     assert await value(database, "SELECT count(*) FROM statesvc.action WHERE verb = 'discard'") == 1
@@ -139,18 +131,12 @@ async def test_discarding_by_filter(
     ],
 )
 async def test_wrong_use_is_refused(
-    database: Database,
-    shell: Shell,
-    monkeypatch: pytest.MonkeyPatch,
+    here: Shell,
     arguments: tuple[str, ...],
     told: str,
 ) -> None:
-    use(database, monkeypatch)
-    assert told in await shell("dead-letters", *arguments, exit_code=2)
+    assert told in await here("dead-letters", *arguments, exit_code=2)
 
 
-async def test_an_id_that_is_not_there(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(database, monkeypatch)
-    assert "no dead letter 7" in await shell("dead-letters", "replay", "7", exit_code=1)
+async def test_an_id_that_is_not_there(here: Shell) -> None:
+    assert "no dead letter 7" in await here("dead-letters", "replay", "7", exit_code=1)

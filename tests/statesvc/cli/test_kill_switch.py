@@ -44,13 +44,15 @@ async def test_the_kill_switch_is_turned_all_the_same(shell: Shell) -> None:
         await shell(*command)
     # nothing runs here, which needs a human
     await shell("status", exit_code=1)
+    done = await shell.json("actions", "list")
+    assert [(each["verb"], each["target"]) for each in done] == [
+        ("release", "carrier *"),
+        ("hold", "carrier ups"),
+    ]
 
 
-async def test_a_drill_is_refused_while_nobody_would_take_over(
-    database: Database, monkeypatch: pytest.MonkeyPatch, shell: Shell
-) -> None:
-    use(database, monkeypatch)
-    await shell(
+async def test_a_drill_is_refused_while_nobody_would_take_over(here: Shell) -> None:
+    await here(
         "rollout",
         "set",
         "ups",
@@ -63,8 +65,8 @@ async def test_a_drill_is_refused_while_nobody_would_take_over(
         "--why",
         "a share",
     )
-    assert "no worker asked for old@1" in await shell("rollout", "drill", "ups", exit_code=2)
-    assert "percent    5" in await shell("rollout", "show", "ups")
-    done = await shell("actions", "list", "--target", "carrier ups")
+    assert "no worker asked for old@1" in await here("rollout", "drill", "ups", exit_code=2)
+    assert "percent    5" in await here("rollout", "show", "ups")
+    done = await here("actions", "list", "--target", "carrier ups")
     assert "a share" in done
     assert "drill" not in done

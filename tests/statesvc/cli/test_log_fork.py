@@ -9,15 +9,14 @@ import pytest
 
 from statesvc.sealer.leadership import Publication
 from tests.world.database import Database
-from tests.world.shell import Shell, use
+from tests.world.shell import Shell
 from tests.world.story import story
 
 
 async def test_a_log_that_lost_nothing_is_not_forked(
-    database: Database, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, here: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    use(database, monkeypatch)
-    assert "no place with published heads is configured" in await shell(
+    assert "no place with published heads is configured" in await here(
         "log", "fork", "--why", "a test", exit_code=1
     )
     monkeypatch.setenv("STATESVC_SEALER_CHECKPOINT_FILE", str(tmp_path / "checkpoint"))
@@ -26,25 +25,24 @@ async def test_a_log_that_lost_nothing_is_not_forked(
     ) as log:
         await log.act()
         await log.seal()
-    assert "nothing that was published is missing" in await shell(
+    assert "nothing that was published is missing" in await here(
         "log", "fork", "--why", "a test", exit_code=1
     )
-    assert "--why must say why" in await shell("log", "fork", "--why", " ", exit_code=2)
+    assert "--why must say why" in await here("log", "fork", "--why", " ", exit_code=2)
 
 
 async def test_erase_says_whether_a_restore_would_undo_it(
-    database: Database, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    use(database, monkeypatch)
-    assert "A RESTORE FROM A BACKUP WOULD UNDO IT" in await shell(
+    assert "A RESTORE FROM A BACKUP WOULD UNDO IT" in await here(
         "erase", "ups", "1Z1", "--why", "a test"
     )
     monkeypatch.setenv("STATESVC_CHECKPOINT_PUBLISH", str(tmp_path))
-    answer = await shell.json("erase", "ups", "1Z1", "--why", "a test", "--json")
+    answer = await here.json("erase", "ups", "1Z1", "--why", "a test", "--json")
     assert answer["tombstones"] == [f"{tmp_path}/tombstones"]
     assert len(list((tmp_path / "tombstones").iterdir())) == 1
     (tmp_path / "tombstones").rename(tmp_path / "away")
     (tmp_path / "tombstones").write_text("no folder")
-    assert "a restore would undo it" in await shell(
+    assert "a restore would undo it" in await here(
         "erase", "ups", "1Z2", "--why", "a test", exit_code=1
     )

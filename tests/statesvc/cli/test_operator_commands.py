@@ -43,6 +43,15 @@ async def _subscribe(owner: AsyncConnection[Any], one: UUID, **columns: object) 
     )
 
 
+async def _fail(owner: AsyncConnection[Any], one: UUID, *, hours: int) -> None:
+    await owner.execute(
+        "INSERT INTO statesvc.subscription_failing (subscription_id, since, last_at, failures,"
+        " last_outcome, last_status_code) VALUES (%s, statesvc.clock() - make_interval(hours =>"
+        " %s), statesvc.clock(), 40, 'refused', 500)",
+        (one, hours),
+    )
+
+
 async def test_a_service_that_is_well_says_so_in_one_line(
     owner: AsyncConnection[Any], shell: Shell
 ) -> None:
@@ -91,12 +100,7 @@ async def test_status_names_what_is_wrong_the_worst_first_and_fails(
         " 'unreadable', 'ups', statesvc.clock())"
     )
     await _subscribe(owner, ONE)
-    await owner.execute(
-        "INSERT INTO statesvc.subscription_failing (subscription_id, since, last_at, failures,"
-        " last_outcome, last_status_code) VALUES (%s, statesvc.clock() - interval '3 hours',"
-        " statesvc.clock(), 40, 'refused', 500)",
-        (ONE,),
-    )
+    await _fail(owner, ONE, hours=3)
     await owner.execute(
         "UPDATE statesvc.subscription SET name = 'returns desk' WHERE subscription_id = %s", (ONE,)
     )
@@ -183,12 +187,7 @@ async def test_many_subscriptions_in_the_same_trouble_are_one_line(
     for number in range(5):
         subscription_id = UUID(int=ONE.int + number)
         await _subscribe(owner, subscription_id)
-        await owner.execute(
-            "INSERT INTO statesvc.subscription_failing (subscription_id, since, last_at, failures,"
-            " last_outcome, last_status_code) VALUES (%s, statesvc.clock() - make_interval(hours =>"
-            " %s), statesvc.clock(), 40, 'refused', 500)",
-            (subscription_id, number + 1),
-        )
+        await _fail(owner, subscription_id, hours=number + 1)
     (one,) = (await _document(shell))["troubles"]
     assert one["about"] == "subscriptions"
     assert one["text"].startswith(
@@ -274,9 +273,8 @@ async def test_what_is_no_id_is_refused(shell: Shell, wrong: str) -> None:
 
 
 async def test_a_parcel_is_shown_without_what_is_personal(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    database: Database, here: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    use(database, monkeypatch)
     async with story(database) as going:
         await going.parcel("1Z5338FF0107231059")
     async with await AsyncConnection.connect(database.service_dsn) as connection:
@@ -286,12 +284,12 @@ async def test_a_parcel_is_shown_without_what_is_personal(
         )
         row = await (await connection.execute(query)).fetchone()
     assert row is not None
-    shown = await shell.json("shipments", "show", row[0], row[1])
+    shown = await here.json("shipments", "show", row[0], row[1])
     assert (shown["tracking_number"], shown["version"]) == (row[1], row[2])
     assert [
-        each["shipment_id"] for each in await shell.json("shipments", "find", f" {row[1].lower()} ")
+        each["shipment_id"] for each in await here.json("shipments", "find", f" {row[1].lower()} ")
     ] == [shown["shipment_id"]]
-    assert shown["shipment_id"] in await shell("shipments", "find", row[1], "-o", "wide")
+    assert shown["shipment_id"] in await here("shipments", "find", row[1], "-o", "wide")
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         number = AttachedTo(row[0], number_of(row[0], row[1]))
         keyring = await load_keyring(connection, MASTER)
@@ -305,32 +303,30 @@ async def test_a_parcel_is_shown_without_what_is_personal(
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
     assert [
         each["shipment_id"]
-        for each in await shell.json("shipments", "find", "--reference", "order 7")
+        for each in await here.json("shipments", "find", "--reference", "order 7")
     ] == [shown["shipment_id"]]
     assert [
-        each["version"] for each in await shell.json("shipments", "find", "--reference", "order 9")
+        each["version"] for each in await here.json("shipments", "find", "--reference", "order 9")
     ] == [0]
-    assert "1Z9 " in await shell("shipments", "find", "--reference", "order 9")
+    assert "1Z9 " in await here("shipments", "find", "--reference", "order 9")
     for sought in (row[1][-5:], f"*{row[1][-5:]}", row[1][:6], f"{row[1][:6]}*", "order 7"):
         assert shown["shipment_id"] in [
-            each["shipment_id"] for each in await shell.json("shipments", "find", sought)
+            each["shipment_id"] for each in await here.json("shipments", "find", sought)
         ], sought
-    assert "one that ends or begins so" in await shell(
-        "shipments", "find", "0NOTHING0", exit_code=1
-    )
+    assert "one that ends or begins so" in await here("shipments", "find", "0NOTHING0", exit_code=1)
     assert [
-        each["carrier_id"] for each in await shell.json("shipments", "list", "--carrier", row[0])
+        each["carrier_id"] for each in await here.json("shipments", "list", "--carrier", row[0])
     ] == [row[0]]
-    assert "no shipment fits" in await shell(
+    assert "no shipment fits" in await here(
         "shipments", "list", "--updated-after", "2999-01-01T00:00:00Z", exit_code=1
     )
-    assert "with this reference" in await shell(
+    assert "with this reference" in await here(
         "shipments", "find", "--reference", "order 8", exit_code=1
     )
-    events = await shell.json("shipments", "history", row[0], row[1])
+    events = await here.json("shipments", "history", row[0], row[1])
     assert [event["version"] for event in events]
-    assert "VERSION" in await shell("shipments", "history", row[0], row[1])
-    assert "named this tracking number so far" in await shell(
+    assert "VERSION" in await here("shipments", "history", row[0], row[1])
+    assert "named this tracking number so far" in await here(
         "shipments", "show", row[0], "0NOTHING0", exit_code=1
     )
 
@@ -391,12 +387,7 @@ async def test_doctor_names_receivers_that_take_nothing_and_carriers_that_are_si
 ) -> None:
     await _run_roles(owner)
     await _subscribe(owner, ONE)
-    await owner.execute(
-        "INSERT INTO statesvc.subscription_failing (subscription_id, since, last_at, failures,"
-        " last_outcome, last_status_code) VALUES (%s, statesvc.clock() - interval '3 hours',"
-        " statesvc.clock(), 40, 'refused', 500)",
-        (ONE,),
-    )
+    await _fail(owner, ONE, hours=3)
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
     await owner.execute(
         "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id,"
@@ -413,11 +404,10 @@ async def test_doctor_names_receivers_that_take_nothing_and_carriers_that_are_si
     [("STATESVC_LISTEN_URL", "owner_dsn"), ("STATESVC_OWNER_URL", "service_dsn")],
 )
 async def test_doctor_names_an_address_that_logs_in_as_the_wrong_role(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch, variable: str, role: str
+    database: Database, here: Shell, monkeypatch: pytest.MonkeyPatch, variable: str, role: str
 ) -> None:
-    use(database, monkeypatch)
     monkeypatch.setenv(variable, f"{getattr(database, role)} application_name=elsewhere")
-    findings = await shell.json("doctor", exit_code=1)
+    findings = await here.json("doctor", exit_code=1)
     assert [
         each["severity"] for each in findings if each["text"].startswith(f"{variable} logs in as")
     ] == ["fail"]
