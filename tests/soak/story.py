@@ -9,7 +9,15 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -228,11 +236,12 @@ async def told(
         subscriber.secret = answer["secret"]
         async with await AsyncConnection.connect(server.owner_dsn, autocommit=True) as connection:
             keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
+        pushes = traffic(SEED, keyring.carrier_digest)
         carriers = Carriers(
             session=service.session,
             url=lambda: crew.webhook_url,
             ledger=ledger,
-            pushes=_distinct(traffic(SEED, keyring.carrier_digest), is_wanted=tries_once),
+            pushes=distinct(pushes) if tries_once else pushes,
             rate=RATE,
             tries_once=tries_once,
         )
@@ -261,13 +270,13 @@ async def told(
         assert not verdict.broken, "\n".join(verdict.broken)
 
 
-def _distinct(pushes: Iterator[Told], *, is_wanted: bool) -> Iterator[Told]:
+def distinct(pushes: Iterable[Told]) -> Iterator[Told]:
+    """Leave out bodies that came before."""
     seen: set[bytes] = set()
     for push in pushes:
-        if is_wanted and push.body in seen:
-            continue
-        seen.add(push.body)
-        yield push
+        if push.body not in seen:
+            seen.add(push.body)
+            yield push
 
 
 async def _cancel(*tasks: asyncio.Task[None]) -> None:

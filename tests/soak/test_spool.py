@@ -19,7 +19,7 @@ from tests.acceptance.processes import MASTER_KEY, until_false
 from tests.soak.crew import Post
 from tests.soak.outages import AWAY, acks_between, note_outages
 from tests.soak.server import SoakServer
-from tests.soak.story import CREW, SEED, Story, told
+from tests.soak.story import CREW, SEED, Story, distinct, told
 from tests.soak.traffic import traffic
 from tests.world.brokers import Nats, nats_cluster
 
@@ -142,11 +142,8 @@ async def kept_flood(story: Story, folder: Path) -> FileSpool:
     async with await AsyncConnection.connect(story.server.owner_dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
     spool = FileSpool(folder, SpoolBounds(bytes_max=1024**3, age_seconds_max=3600))
-    bodies = traffic(SEED + 1, keyring.carrier_digest)
-    seen: set[bytes] = set()
-    while len(seen) < FLOOD:
-        group = [one for one in islice(bodies, 200) if one.body not in seen]
-        seen.update(one.body for one in group)
+    bodies = islice(distinct(traffic(SEED + 1, keyring.carrier_digest)), FLOOD)
+    while group := [*islice(bodies, 200)]:
         kept = [
             spool.keep(
                 SpooledMessage(
