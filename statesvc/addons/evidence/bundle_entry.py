@@ -1,5 +1,5 @@
-"""An entry of a bundle, read: its document, and the personal part where it is shown; and the
-milestones of a dispute among them. Pure.
+"""An entry of a bundle, read: its document, and the personal part where it is shown; the milestones
+of a dispute among them, and the signer of the delivery that counts. Pure.
 """
 
 import base64
@@ -13,12 +13,14 @@ import orjson
 from events.entry.kinds import read_raw
 from events.event import Raw
 from events.identity.ids import printed_code
+from events.spelling import spelled
 from events.vocabulary import Kind, Status
 from projections.correction import correct
 from projections.fact import fact_from_canonical
 from projections.fold import flags_by_scan
 from projections.lifecycle import Flag
 from statesvc.addons.evidence.bundle import ERASED, WITHHELD
+from statesvc.shipments.plain_names import spaced
 
 ERASED_TEXT: Final = "erased at the person's request"
 WITHHELD_TEXT: Final = "not shown to this reader"
@@ -216,3 +218,61 @@ def _delivery(shipment: Mapping[str, Any], deliveries: Sequence[BundleEntry]) ->
         entry for entry in deliveries if at is not None and entry.at == datetime.fromisoformat(at)
     ]
     return next(iter(exact or deliveries), None)
+
+
+def carriers_words(entry: BundleEntry) -> str:
+    """Return the carrier's text without its layout; empty: none, or hidden from this reader."""
+    return " ".join((entry.part.get("description") or "").split())
+
+
+def words_of(entry: BundleEntry) -> str:
+    """Return the status of a statement, and the carrier's words."""
+    document = entry.document
+    status = spaced(document["status"]) if document.get("status") else spaced(document["kind"])
+    return ": ".join(filter(None, (status, carriers_words(entry))))
+
+
+def signer_of(
+    shipment: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones
+) -> str | None:
+    signer: str | None = shipment.get("signed_by") or first_personal(
+        _standing(events, milestones), "signed_by"
+    )
+    return signer
+
+
+def other_signers(
+    shipment: Mapping[str, Any], events: Sequence[BundleEntry], milestones: Milestones
+) -> Iterator[BundleEntry]:
+    """Yield the first statement that names each further signer."""
+    named = {spelled(signer_of(shipment, events, milestones) or "")}
+    for entry in _standing(events, milestones):
+        signer = spelled(entry.part.get("signed_by") or "")
+        if signer and signer not in named:
+            named.add(signer)
+            yield entry
+
+
+def why_unsigned(events: Sequence[BundleEntry], milestones: Milestones) -> str:
+    if hidden := next((entry.hidden for entry in events if entry.hidden), None):
+        return hidden
+    if milestones.corrected and (named := first_personal(events, "signed_by")):
+        return (
+            f"nobody, for a delivery that still stands; {named} was named for the one that does not"
+        )
+    is_in_words = milestones.delivery is not None and carriers_words(milestones.delivery)
+    return (
+        "not in a field of its own; see the carrier’s words"
+        if is_in_words
+        else "not stated by the carrier"
+    )
+
+
+def _standing(events: Sequence[BundleEntry], milestones: Milestones) -> list[BundleEntry]:
+    """Return the statements without deliveries that no longer count, and their enrichments."""
+    withdrawn = {corrected.entry.document["event_id"] for corrected in milestones.corrected}
+    return [
+        entry
+        for entry in events
+        if withdrawn.isdisjoint((entry.document["event_id"], entry.document.get("anchor")))
+    ]

@@ -14,8 +14,8 @@ from statesvc.addons.evidence.bundle_entry import (
     WITHHELD_TEXT,
     BundleEntry,
     Milestones,
+    carriers_words,
 )
-from statesvc.addons.evidence.plain_words import carriers_words
 from statesvc.addons.evidence.proof_of_delivery import DeliveryProof, read_delivery_proofs
 from statesvc.addons.evidence.summary import EvidenceSummary, summary_of
 from statesvc.addons.evidence.told import ToldLine, receivers_of, told_lines

@@ -17,19 +17,21 @@ from statesvc.addons.evidence.bundle_entry import (
     STEPS,
     BundleEntry,
     Milestones,
+    carriers_words,
     first_personal,
     one_line,
+    signer_of,
+    why_unsigned,
 )
 from statesvc.addons.evidence.code_meanings import code_meaning
 from statesvc.addons.evidence.dispute_fields import AGGREGATORS
 from statesvc.addons.evidence.merchant_statement import MerchantStatement, ShipTo, read_statement
 from statesvc.addons.evidence.place_agreement import Agreement, PlaceComparison, compare_places
-from statesvc.addons.evidence.plain_words import carriers_words, counted
 from statesvc.addons.evidence.proof_of_delivery import DeliveryProof
-from statesvc.addons.evidence.signers import signer_of, why_unsigned
 from statesvc.addons.evidence.to_be_weighed import remarks_of, used_twice
 from statesvc.addons.evidence.told import told_in_words
 from statesvc.background.duration import duration
+from statesvc.http.views import counted
 from statesvc.shipments.plain_names import carrier_name, spaced
 from statesvc.shipments.printed_times import (
     day,

@@ -11,11 +11,12 @@ from statesvc.addons.evidence.bundle_entry import (
     BundleEntry,
     CorrectedDelivery,
     Milestones,
+    other_signers,
+    words_of,
 )
 from statesvc.addons.evidence.place_agreement import Agreement, PlaceComparison
-from statesvc.addons.evidence.plain_words import counted, words_of
-from statesvc.addons.evidence.signers import other_signers
 from statesvc.background.duration import duration
+from statesvc.http.views import counted
 from statesvc.shipments.plain_names import REMARKS, spaced
 from statesvc.shipments.printed_times import days_between, stated_time, utc
 
