@@ -20,13 +20,37 @@ from statesvc.http.call import WHY_HEADER
 from statesvc.http.faces import Asked, Command
 from statesvc.http.operation import Operation, Route
 from statesvc.http.removed_fields import REMOVED
-from statesvc.http.views import listed_views
+from statesvc.http.views import Column, Views
 from tests.openapi_document import calls
 
 FILE: Final = Path(__file__).parents[1] / "statesvc" / "cli" / "operation_table.json"
 _SHAPES: Final = {"date-time": "time", "uuid": "uuid"}
 _COMMAND: Final = asdict(Command(name=""))
 _PLAIN: Final = frozenset({"string", "integer", "number", "boolean"})
+
+
+_EMPTY: Final[tuple[Any, ...]] = (None, "", 0, [], {})
+
+
+def listed_views(view: Views) -> list[dict[str, Any]]:
+    """Return a view as the command line's table of operations has it."""
+    parts = view if isinstance(view, tuple) else (view,)
+    return [_listed(part) for part in parts]
+
+
+def _listed(part: object) -> dict[str, Any]:
+    slots = [name for kind in type(part).__mro__ for name in getattr(kind, "__slots__", ())]
+    members = {name: _listed_value(getattr(part, name)) for name in sorted(slots)}
+    kind = {} if isinstance(part, Column) else {"is": type(part).__name__}
+    return kind | {name: value for name, value in members.items() if value not in _EMPTY}
+
+
+def _listed_value(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_listed_value(each) for each in value]
+    if isinstance(value, Column):
+        return _listed(value)
+    return f"@{value.__module__}:{value.__name__}" if callable(value) else value
 
 
 def operation_table() -> dict[str, Any]:

@@ -347,27 +347,6 @@ class _Words(string.Formatter):
 _WORDS: Final = _Words()
 
 
-def listed_views(view: Views) -> list[dict[str, Any]]:
-    """Return a view as the command line's table of operations has it."""
-    parts = view if isinstance(view, tuple) else (view,)
-    return [_listed(part) for part in parts]
-
-
-def _listed(part: object) -> dict[str, Any]:
-    slots = [name for kind in type(part).__mro__ for name in getattr(kind, "__slots__", ())]
-    members = {name: _listed_value(getattr(part, name)) for name in sorted(slots)}
-    kind = {} if isinstance(part, Column) else {"is": type(part).__name__}
-    return kind | {name: value for name, value in members.items() if value not in _EMPTY}
-
-
-def _listed_value(value: Any) -> Any:  # noqa: ANN401 - whatever a part has
-    if isinstance(value, tuple):
-        return [_listed_value(each) for each in value]
-    if isinstance(value, Column):
-        return _listed(value)
-    return f"@{value.__module__}:{value.__name__}" if callable(value) else value
-
-
 def view_of(listed: Sequence[Mapping[str, Any]]) -> tuple[View, ...]:
     """Return the view that the table has; its functions are loaded."""
     return tuple(_part(part) for part in listed)
