@@ -8,6 +8,7 @@ from typing import Final
 
 ADDONS: Final = (
     "archive",
+    "backups",
     "brokers",
     "console",
     "development",

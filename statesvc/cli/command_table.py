@@ -143,7 +143,6 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             "statesvc.cli.installation_keys",
             "have an older key of the log sign no more; its secret is destroyed",
         ),
-        "backup": ListedCommand("statesvc.cli.backup_command", "what a restore would miss"),
         "psql": ListedCommand("statesvc.cli.psql", "psql with the service's own connection"),
     },
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from statesvc.cli.backup_checks import (
+from statesvc.addons.backups.backup_checks import (
     ReplicationSlot,
     WalArchiving,
     check_archiving,
@@ -17,7 +17,12 @@ from statesvc.cli.backup_checks import (
     check_provider,
     check_slots,
 )
-from statesvc.cli.backup_command import BaseBackupError, in_folder, in_stanza, stanza_times
+from statesvc.addons.backups.backup_command import (
+    BaseBackupError,
+    in_folder,
+    in_stanza,
+    stanza_times,
+)
 from statesvc.health.finding import Finding, Urgency
 from statesvc.sealer.leadership import Publication
 from tests.world.database import Database

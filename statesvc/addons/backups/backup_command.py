@@ -10,7 +10,11 @@ from typing import Any, Final
 
 import orjson
 
-from statesvc.cli.backup_checks import check_backup, check_base_backups, unknown_base_backups
+from statesvc.addons.backups.backup_checks import (
+    check_backup,
+    check_base_backups,
+    unknown_base_backups,
+)
 from statesvc.cli.doctor.doctor import write_findings
 from statesvc.cli.session import service_connection
 from statesvc.health.finding import Finding, fail

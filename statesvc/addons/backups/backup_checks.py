@@ -30,7 +30,7 @@ _PROVIDED: Final = "provider's backups"
 _KEY: Final = "master key"
 _HEADS: Final = "published heads"
 
-_SQL = queries("statesvc.cli", "backup_checks")
+_SQL = queries("statesvc.addons.backups", "backup_checks")
 
 
 @dataclass(frozen=True, slots=True)
