@@ -1,11 +1,9 @@
 """Styles and scripts, each under a path with its digest, so that browsers store them for ever."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Final
 
 from aiohttp import hdrs, web
@@ -22,22 +20,20 @@ _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _DIGEST_CHARS: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
-    body: bytes
-    content_type: str
-
-
 class Assets:
     """Every file of `static/`, read once."""
 
     def __init__(self) -> None:
         self._urls: dict[str, str] = {}
-        self._served: dict[str, Asset] = {}
-        for name, content_type, body in _found(files("statesvc.addons.console").joinpath("static")):
-            digest = hashlib.sha256(body).hexdigest()[:_DIGEST_CHARS]
-            self._urls[name] = f"/console/static/{digest}/{name}"
-            self._served[f"{digest}/{name}"] = Asset(body, content_type)
+        self._served: dict[str, tuple[bytes, str]] = {}
+        folder = files("statesvc.addons.console").joinpath("static")
+        for entry in [*folder.iterdir(), *folder.joinpath("vendor").iterdir()]:
+            content_type = _TYPES.get("." + entry.name.rpartition(".")[2])
+            if content_type is not None:
+                body = entry.read_bytes()
+                digest = hashlib.sha256(body).hexdigest()[:_DIGEST_CHARS]
+                self._urls[entry.name] = f"/console/static/{digest}/{entry.name}"
+                self._served[f"{digest}/{entry.name}"] = body, content_type
 
     def url(self, name: str) -> str:
         """Return the URL of the file. Raises KeyError."""
@@ -50,9 +46,8 @@ class Assets:
                 Code.NOT_FOUND, "no such file; it belongs to another version of this service"
             )
         headers = {hdrs.CACHE_CONTROL: _FOR_EVER, "X-Content-Type-Options": "nosniff"}
-        return web.Response(
-            body=asset.body, content_type=asset.content_type, charset="utf-8", headers=headers
-        )
+        body, content_type = asset
+        return web.Response(body=body, content_type=content_type, charset="utf-8", headers=headers)
 
     def route(self) -> Route:
         """Serve the files, to anyone."""
@@ -66,11 +61,3 @@ class Assets:
 @cache
 def shipped_assets() -> Assets:
     return Assets()
-
-
-def _found(folder: Traversable) -> Iterator[tuple[str, str, bytes]]:
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            yield from _found(entry)
-        elif content_type := _TYPES.get("." + entry.name.rpartition(".")[2]):
-            yield entry.name, content_type, entry.read_bytes()

@@ -6,7 +6,7 @@ With a reason also the receiver's answers.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 from uuid import UUID
 
@@ -46,44 +46,21 @@ _SHARE_MIN: Final = 0.95
 """Share of deliveries below which it shows as a fault."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiverHealth:
-    """Health in the last hour; None without attempts.
-
-    `success_share`; `p50` and `p95` of deliveries, in milliseconds.
+class Backlog(NamedTuple):
+    """What waits for a subscription: how many, since when, when the next try is, and how many
+    were tried before.
     """
 
     waiting: int
     oldest_seconds: float | None
     next_at: datetime | None
     again: int
-    tries: int
-    delivered: int
-    success_share: float | None
-    p50: int | None
-    p95: int | None
 
 
-async def read_health(
-    connection: AsyncConnection[Any], subscription_id: UUID, recent: RecentTries
-) -> ReceiverHealth:
-    """Count waiting notifications; attempts are given."""
+async def read_backlog(connection: AsyncConnection[Any], subscription_id: UUID) -> Backlog:
     asked = {"subscription_id": subscription_id, "count_max": WAITING_MAX}
-    ((waiting, oldest, next_at, again),) = await (
-        await connection.execute(_SQL["waiting"], asked)
-    ).fetchall()
-    taken = sorted(one.duration_ms for one in recent.tries if one.is_delivered)
-    return ReceiverHealth(
-        waiting=waiting,
-        oldest_seconds=oldest,
-        next_at=next_at,
-        again=again,
-        tries=len(recent.tries),
-        delivered=len(taken),
-        success_share=len(taken) / len(recent.tries) if recent.tries else None,
-        p50=_quantile(taken, 0.5),
-        p95=_quantile(taken, 0.95),
-    )
+    (row,) = await (await connection.execute(_SQL["waiting"], asked)).fetchall()
+    return Backlog(*row)
 
 
 async def read_waiting(
@@ -97,7 +74,7 @@ async def read_waiting(
     return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
 
 
-def finding_sentence(one: Mapping[str, Any], health: ReceiverHealth, now: datetime) -> str | None:
+def finding_sentence(one: Mapping[str, Any], backlog: Backlog, now: datetime) -> str | None:
     """Describe the fault and its automatic remedy; None: no fault."""
     if one["state"] == "disabled":
         why = one["disabled_why"] or "no reason given"
@@ -107,7 +84,7 @@ def finding_sentence(one: Mapping[str, Any], health: ReceiverHealth, now: dateti
         )
     if one["state"] == "paused":
         return (
-            f"It is paused. {health.waiting:,} notifications wait, and are sent in order once it is"
+            f"It is paused. {backlog.waiting:,} notifications wait, and are sent in order once it is"
             " resumed."
         )
     failing = one["failing"]
@@ -167,22 +144,25 @@ class SubscriptionScreen:
         is_waiting, subscription_id = visit.query("tab") == "waiting", UUID(one["id"])
         async with self.pool.connection() as connection:
             recent = await read_recent_tries(connection, subscription_id)
-            health = await read_health(connection, subscription_id, recent)
+            backlog = await read_backlog(connection, subscription_id)
             waiting = await read_waiting(connection, subscription_id) if is_waiting else ()
         path = visit.at(SCREEN.format(subscription_id=one["id"]))
-        blocks: list[PageBlock] = [*_trouble(visit, one, health, recent.now), _cards(one, health)]
+        blocks: list[PageBlock] = [
+            *_trouble(visit, one, backlog, recent.now),
+            _cards(one, backlog, recent),
+        ]
         blocks += limiter_charts(recent, limit=one["limiter"]["limit"])
         entries = [
             ("All attempts", path, not is_waiting and not outcome),
             ("Failed", f"{path}?outcome=failed", outcome == "failed"),
             ("Delivered", f"{path}?outcome=delivered", outcome == "delivered"),
-            (f"Waiting: {health.waiting:,}", f"{path}?tab=waiting", is_waiting),
+            (f"Waiting: {backlog.waiting:,}", f"{path}?tab=waiting", is_waiting),
         ]
         blocks.append(tabs("Notifications", entries))
         if is_waiting:
             blocks += draw(_WAITING, {"items": [_waiting_row(visit, each) for each in waiting]})
-            if health.waiting > len(waiting):
-                blocks.append(Line(f"{len(waiting)} of {health.waiting:,}."))
+            if backlog.waiting > len(waiting):
+                blocks.append(Line(f"{len(waiting)} of {backlog.waiting:,}."))
         else:
             tries = [
                 _try_row(visit, path, each)
@@ -273,10 +253,10 @@ def _acts(visit: PageRequest, one: Mapping[str, Any]) -> list[Act]:
 
 
 def _trouble(
-    visit: PageRequest, one: Mapping[str, Any], health: ReceiverHealth, now: datetime
+    visit: PageRequest, one: Mapping[str, Any], backlog: Backlog, now: datetime
 ) -> Iterator[Markup]:
     """Yield what is wrong with it, in a box that leads to the runbook."""
-    said = finding_sentence(one, health, now)
+    said = finding_sentence(one, backlog, now)
     if said is None:
         return
     if one["missed_since"]:
@@ -289,33 +269,35 @@ def _trouble(
     yield alarm(said, "human" if one["state"] == "paused" else "now", *actions)
 
 
-def _cards(one: Mapping[str, Any], health: ReceiverHealth) -> Cards:
-    limiter, share, is_sampled = one["limiter"], health.success_share, health.p50 is not None
-    waits = [f"oldest {seconds(health.oldest_seconds)}"] if health.waiting else ["nothing waits"]
-    waits += [f"{health.again:,} were tried before"] if health.again else []
-    waits += ["merges when too much waits"] if one["coalesce"] and health.waiting else []
+def _cards(one: Mapping[str, Any], backlog: Backlog, recent: RecentTries) -> Cards:
+    limiter, tries = one["limiter"], len(recent.tries)
+    taken = sorted(each.duration_ms for each in recent.tries if each.is_delivered)
+    share = len(taken) / tries if tries else None
+    waits = [f"oldest {seconds(backlog.oldest_seconds)}"] if backlog.waiting else ["nothing waits"]
+    waits += [f"{backlog.again:,} were tried before"] if backlog.again else []
+    waits += ["merges when too much waits"] if one["coalesce"] and backlog.waiting else []
     pace = [f"{limiter['in_flight']:,} under way, breaker {spaced(limiter['breaker'])}"]
-    next_at = limiter["next_allowed_at"] or health.next_at
-    pace += [Markup("next try {}").format(instant(next_at))] if next_at and health.waiting else []
+    next_at = limiter["next_allowed_at"] or backlog.next_at
+    pace += [Markup("next try {}").format(instant(next_at))] if next_at and backlog.waiting else []
     is_open = limiter["notifiers"] and limiter["breaker"] != "closed"
     return Cards(
         [
             Card(
                 "Waiting",
-                f"{health.waiting:,}" + "+" * (health.waiting == WAITING_MAX),
+                f"{backlog.waiting:,}" + "+" * (backlog.waiting == WAITING_MAX),
                 note=" · ".join(waits),
             ),
             Card(
                 "Delivered, last hour",
                 percent(share) or "—",
                 style="" if share is None or share >= _SHARE_MIN else "bad",
-                note=f"{health.delivered:,} of {health.tries:,} tries",
+                note=f"{len(taken):,} of {tries:,} tries",
             ),
             Card(
                 "Answer time, p50 / p95",
-                f"{health.p50:,} / {health.p95:,}" if is_sampled else "—",
-                "ms" if is_sampled else "",
-                note="of what it took within an hour" if is_sampled else "no answer yet",
+                f"{_quantile(taken, 0.5):,} / {_quantile(taken, 0.95):,}" if taken else "—",
+                "ms" if taken else "",
+                note="of what it took within an hour" if taken else "no answer yet",
             ),
             Card(
                 "Pace",
@@ -336,5 +318,5 @@ def subscription_pages(pool: Connections) -> list[Screen]:
     return [Screen(path=SCREEN, title="Subscription", show=show, **about)]
 
 
-def _quantile(ordered: Sequence[int], share: float) -> int | None:
-    return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else None
+def _quantile(ordered: Sequence[int], share: float) -> int:
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
