@@ -149,7 +149,9 @@ def line(
     ).format(height, Markup().join(one for one in drawn if "polyline" in one))
     marks = [one for one in drawn if "polyline" not in one]
     axis = Markup('<line class="axis" x1="0" x2="100%" y1="{y}" y2="{y}"/>').format(y=height - 0.5)
-    top = Markup('<text x="100%" y="9" text-anchor="end">{}</text>').format(words(most))
+    top = Markup('<text x="100%" y="9" text-anchor="end">{}</text>').format(
+        words(most) if max(known) else ""
+    )
     return _chart([*marks, axis, curve, top], title=title, width=None, height=height)
 
 

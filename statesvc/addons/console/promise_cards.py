@@ -96,7 +96,7 @@ def _card(
 def _top(objective: Objective, most: float) -> str:
     """Return the highest value of the chart's scale in words."""
     if objective.seconds is None:
-        return f"{100 * most:.2g} % not"
+        return f"{100 * most:.1f} % not"
     return f"{1000 * most:,.0f} ms" if most < 1 else duration(most)
 
 

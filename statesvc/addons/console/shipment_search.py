@@ -46,13 +46,11 @@ def _marks(shipment: Mapping[str, Any]) -> Markup:
         chip(spaced(flag), "bad" if flag == Flag.CONTRADICTED else "warn")
         for flag in shipment["flags"]
     ]
-    return Markup(" ").join(
-        [chip(spaced(shipment["status"]), status_style(shipment["status"])), *chips]
-    )
+    status = chip(spaced(shipment["status"]), status_style(shipment["status"]))
+    return Markup(" ").join([status, *chips, spaced(shipment["reason"] or "")])
 
 
 _OPTIONAL: Final = {
-    "reason": Column(lambda row: spaced(row["reason"] or ""), "Reason"),
     "order_id": Column("order_id", "Order"),
     "discriminator": Column("discriminator", "Which of them"),
 }
@@ -103,7 +101,12 @@ async def show_list(visit: PageRequest) -> Mapping[str, Any] | Redirect:
         for name, chosen in _QUICK
     ]
     rows = [{**one, "path": path_of(one, is_one_of_several=bool(sought))} for one in items]
-    further = [column for name, column in _OPTIONAL.items() if any(one[name] for one in items)]
+    further = [
+        column
+        for name, column in _OPTIONAL.items()
+        # a carrier's own mark tells parcels of one number apart, and says nothing elsewhere
+        if (sought or name != "discriminator") and any(one[name] for one in items)
+    ]
     return {
         "title": f"Shipments like “{sought}”" if sought else "Shipments",
         "sought": sought,
