@@ -46,7 +46,7 @@ _SHARE_MIN: Final = 0.95
 """Share of deliveries below which it shows as a fault."""
 
 
-class Backlog(NamedTuple):
+class ReceiverBacklog(NamedTuple):
     """What waits for a subscription: how many, since when, when the next try is, and how many
     were tried before.
     """
@@ -57,10 +57,10 @@ class Backlog(NamedTuple):
     again: int
 
 
-async def read_backlog(connection: AsyncConnection[Any], subscription_id: UUID) -> Backlog:
+async def read_backlog(connection: AsyncConnection[Any], subscription_id: UUID) -> ReceiverBacklog:
     asked = {"subscription_id": subscription_id, "count_max": WAITING_MAX}
     (row,) = await (await connection.execute(_SQL["waiting"], asked)).fetchall()
-    return Backlog(*row)
+    return ReceiverBacklog(*row)
 
 
 async def read_waiting(
@@ -74,7 +74,7 @@ async def read_waiting(
     return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
 
 
-def finding_sentence(one: Mapping[str, Any], backlog: Backlog, now: datetime) -> str | None:
+def finding_sentence(one: Mapping[str, Any], backlog: ReceiverBacklog, now: datetime) -> str | None:
     """Describe the fault and its automatic remedy; None: no fault."""
     if one["state"] == "disabled":
         why = one["disabled_why"] or "no reason given"
@@ -253,7 +253,7 @@ def _acts(visit: PageRequest, one: Mapping[str, Any]) -> list[Act]:
 
 
 def _trouble(
-    visit: PageRequest, one: Mapping[str, Any], backlog: Backlog, now: datetime
+    visit: PageRequest, one: Mapping[str, Any], backlog: ReceiverBacklog, now: datetime
 ) -> Iterator[Markup]:
     """Yield what is wrong with it, in a box that leads to the runbook."""
     said = finding_sentence(one, backlog, now)
@@ -269,7 +269,7 @@ def _trouble(
     yield alarm(said, "human" if one["state"] == "paused" else "now", *actions)
 
 
-def _cards(one: Mapping[str, Any], backlog: Backlog, recent: RecentTries) -> Cards:
+def _cards(one: Mapping[str, Any], backlog: ReceiverBacklog, recent: RecentTries) -> Cards:
     limiter, tries = one["limiter"], len(recent.tries)
     taken = sorted(each.duration_ms for each in recent.tries if each.is_delivered)
     share = len(taken) / tries if tries else None
