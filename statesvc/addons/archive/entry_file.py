@@ -25,7 +25,7 @@ from statesvc.log.entry_row import TIMES, LogEntry
 
 FORMAT: Final = b"1"
 COMPRESSION_LEVEL: Final = 9
-_BROKEN: Final = (
+BROKEN: Final = (
     pa.ArrowException,
     OSError,
     AttributeError,
@@ -34,6 +34,7 @@ _BROKEN: Final = (
     ValueError,
     OverflowError,
 )
+"""Errors of pyarrow for a file that was changed."""
 _INTEGERS: Final = frozenset({"version", "sequence", "number"})
 _FLAGS: Final = frozenset({"by_category", "replayed"})
 _OWN: Final = (
@@ -156,13 +157,13 @@ class EntryFile:
             raise EntryFileError(path.name, "the whole file", "it is missing") from None
         except ObjectStoreError:
             raise
-        except _BROKEN as error:
+        except BROKEN as error:
             raise EntryFileError(
                 path.name, "the footer, without which no entry can be read", "it was changed"
             ) from error
         try:
             self.groups = list(self._groups())
-        except _BROKEN as error:
+        except BROKEN as error:
             self._file.close()
             raise EntryFileError(
                 path.name, "the schema or the statistics in the footer", "they were changed"
@@ -275,7 +276,7 @@ class EntryFile:
             entries = _entries(self._table(group, SCHEMA.names))
         except ObjectStoreError:
             raise
-        except _BROKEN as error:
+        except BROKEN as error:
             raise EntryFileError(self.name, str(group), "their pages were changed") from error
         for entry in entries:
             if not entry.sound or not group.first <= entry.index <= group.last:
@@ -295,7 +296,7 @@ class EntryFile:
             ).select(list(columns))
         except ObjectStoreError:
             raise
-        except _BROKEN as error:
+        except BROKEN as error:
             raise EntryFileError(self.name, str(group), "their pages were changed") from error
 
     def _groups(self) -> Iterator[RowGroup]:

@@ -13,21 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from statesvc.addons.archive.entry_file import BROKEN
 from statesvc.files.archive_errors import EntryFileError
 from statesvc.files.archive_folder import ArchivePath, parquet_source
 from statesvc.files.object_path import ObjectStoreError
 from statesvc.log.entry_row import LogEntry
 
 GROUP_ROWS: Final = 16_384
-_BROKEN: Final = (
-    pa.ArrowException,
-    OSError,
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-    OverflowError,
-)
 _SCHEMA: Final = pa.schema([("shipment_id", pa.binary(16)), ("row", pa.int32())])
 
 
@@ -92,6 +84,6 @@ def rows_about(path: ArchivePath, shipments: Iterable[UUID]) -> list[int]:
         raise EntryFileError(path.name, "the whole file", "it is missing") from None
     except ObjectStoreError:
         raise
-    except _BROKEN as error:
+    except BROKEN as error:
         raise EntryFileError(path.name, "some of its pages", "they were changed") from error
     return sorted(found)

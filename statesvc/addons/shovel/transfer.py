@@ -95,6 +95,7 @@ async def transfer(task: TransferTask) -> StoredMessages:
             task.notice(f"{error}; trying again")
             await asyncio.sleep(_AGAIN_SECONDS)
         finally:
+            # an open consumer holds messages that the old workers wait for
             await task.source.close()
     if task.backup is not None:
         task.backup.close()

@@ -104,6 +104,7 @@ class RangeChecks:
                 verb, target = row[FIRST_VALUE + 1 : FIRST_VALUE + 3]
                 if verb == ERASE:
                     self.checked.erased.add(target.removeprefix(SHIPMENT))
+        # the sums hold rows as of the snapshot: entries of a later batch would not come out
         summed = (
             row for row in rows if (batch := self.batches.get(row[0])) is not None and batch.summed
         )
@@ -217,6 +218,7 @@ def _decompressed(row: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a row
 
 def _check_archived(file: FileEntries, checks: RangeChecks) -> Iterator[LogFault]:
     """Check the entries of a file like those of the tables. An entry in both counts once."""
+    # places of their own: an entry that is in the tables too would find its place taken
     places = {
         batch_id: replace(batch, seen=bytearray(len(batch.seen)))
         for batch_id, batch in checks.batches.items()

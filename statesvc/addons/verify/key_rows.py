@@ -69,6 +69,7 @@ def _add_key(
     sums: Sums, secret: bytes, shipment_id: str, name: bytes, facts: bytes | None, *, sign: int
 ) -> None:
     part = shipment_id[:PREFIX]
+    # apart from the facts: a verifier without the digest key still compares the rows
     sums[ROWS + part] += sign * secret_hash(secret, name)
     if facts:
         sums[FACTS + part] += sign * secret_hash(secret, name + facts)
