@@ -180,9 +180,11 @@ class NoteSigner:
 
     def second_signature(self, head: "Checkpoint", *, at: datetime | None) -> str | None:
         """Return the line of its ML-DSA-44 key, to be kept beside the note."""
-        key, cosigner = self._cosigning_key(), self.cosigner
-        if key is None or cosigner is None:
+        key = self._cosigning_key()
+        if key is None:
             return None
+        # not `self.cosigner`: it derives the key again, and this is done for each head
+        cosigner = VerifierKey(self.verifier.name, key.public_key().public_bytes_raw())
         seconds = 0 if at is None else int(at.timestamp())
         signature = key.sign(_subtree(head, cosigner.name, seconds))
         return f"— {cosigner.name} {_base64(cosigner.key_id + _TIME.pack(seconds) + signature)}\n"
