@@ -66,6 +66,13 @@ async def beats(
     )
 
 
+async def _beat_all_but_workers(owner: AsyncConnection[Any]) -> None:
+    """Let none of them fall silent by itself while a loaded machine reads the status."""
+    for role in ROLES:
+        if role != "worker":
+            await beats(owner, role)
+
+
 async def troubles(shell: Shell, *, exit_code: int = 1) -> list[tuple[str, str]]:
     told = await shell.json("status", exit_code=exit_code)
     return [(trouble["urgency"], trouble["text"]) for trouble in told["troubles"]]
@@ -160,7 +167,7 @@ async def test_a_role_that_dies_again_and_again_is_one_finding(
     try:
         async with asyncio.timeout(10):
             while len(found := await troubles(shell)) != 1:
-                pass
+                await _beat_all_but_workers(owner)
         ((urgency, text),) = found
         assert urgency == "now"
         assert re.fullmatch(
@@ -173,6 +180,7 @@ async def test_a_role_that_dies_again_and_again_is_one_finding(
         running = (await shell.json("status", exit_code=1))["processes"]
         assert "worker" not in running
         await beats(owner, "worker", started_ago=7200)
+        await _beat_all_but_workers(owner)
         ((urgency, _),) = await troubles(shell)
         assert urgency == "human"
     finally:
