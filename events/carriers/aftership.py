@@ -21,6 +21,7 @@ CLOCK: Final = kit.Clock(
     )
 )
 
+# some senders print nulls as text
 NULLS: Final = frozenset({"null", "none", "undefined"})
 _NAMES: Final = frozenset({"tracking", "trackings", "checkpoint", "checkpoints"})
 # Members with dates: those with scans, and the documents of a delivery (2026-07).
@@ -62,6 +63,7 @@ def _unwrapped(
 ) -> Iterator[tuple[str, kit.JsonObject]]:
     if _is_tracking(data):
         yield where, data
+    # dated members without a known name are scans that would be lost in silence
     elif not _NAMES & data.keys() and not kit.says_nothing(data):
         rejections.add(where, kit.NO_CONTAINER)
     for name in ("tracking", "trackings"):
@@ -79,6 +81,7 @@ def _is_tracking(value: kit.JsonObject) -> bool:
 def _tracking(
     tracking: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
 ) -> list[kit.Reading]:
+    # not AfterShip's own `id`: the operating carrier pushes the same parcel under this number
     number = _text(tracking.get("tracking_number"))
     name = "checkpoints" if "checkpoints" in tracking else "checkpoint"
     pointer = f"{where}/{name}"
@@ -123,6 +126,7 @@ def _tracking(
     return kit.with_estimate(
         readings,
         kit.estimate(_estimate(tracking), CLOCK.formats),
+        # of several estimates the last stated counts, in any order of arrival
         stamp=_text(tracking.get("updated_at")) or "",
     )
 
@@ -149,6 +153,7 @@ def _end(tracking: kit.JsonObject, end: str) -> kit.EventPlace:
 def _rollup(tracking: kit.JsonObject, where: str) -> Iterator[tuple[str, kit.JsonObject]]:
     """Yield a tracking without checkpoints as a scan at its own time, if its tag has a meaning."""
     meaning = _said(tracking)[1]
+    # `Pending` and `Expired` are states of AfterShip's search, not of the parcel
     if meaning.kind is kit.Kind.SCAN:
         yield (
             where,
@@ -162,6 +167,7 @@ def _rollup(tracking: kit.JsonObject, where: str) -> Iterator[tuple[str, kit.Jso
 
 def _said(checkpoint: kit.JsonObject) -> tuple[kit.Raw, kit.Meaning]:
     tag, subtag, raw_tag = (_text(checkpoint.get(name)) for name in ("tag", "subtag", "raw_tag"))
+    # the carrier's code is kept but not read: a carrier may use it for several meanings
     raw = kit.Raw(code=subtag or tag, reason=raw_tag)
     # a subtag is its tag and a number, `Delivered_001`
     category = tag or (subtag or "").partition("_")[0]

@@ -18,6 +18,7 @@ from events.carriers import kit
 # (code, text in lower case). The text where a code has several meanings; text alone for unknown
 # identifiers.
 CODES: Final = kit.meanings("canadapost_codes.csv")
+# only these can be read again without the sealed text
 _CLEAR: Final = kit.codes_without_text(CODES)
 
 CLOCK: Final = kit.Clock(
@@ -31,6 +32,7 @@ CLOCK: Final = kit.Clock(
 ZONES: Final = {
     "NST": "America/St_Johns",
     "HNT": "America/St_Johns",
+    # the summer's name means that offset in any case; the standard name is printed all year
     "NDT": "-02:30",
     "HAT": "-02:30",
     "AST": "America/Halifax",
@@ -56,6 +58,7 @@ ZONES: Final = {
     "HAP": "-07:00",
 }
 
+# a closed list, because the field holds states of other countries too
 PROVINCES: Final = frozenset(
     {"AB", "BC", "MB", "NB", "NL", "NS", "NT", "NU", "ON", "PE", "QC", "SK", "YT"}
 )
@@ -127,6 +130,8 @@ def _readings(
 def _meaning(event: Occurrence) -> kit.Meaning:
     words = kit.collapse(event.words or "").casefold()
     code = event.code or ""
+    # the pair first, because codes have several meanings; the text alone last, for identifiers that
+    # no list has
     return CODES.get((code, words)) or CODES.get((code, "")) or CODES.get(("", words), kit.UNMAPPED)
 
 
@@ -135,10 +140,12 @@ def _reread(raw: kit.Raw) -> kit.Meaning | None:
 
 
 def _time(event: Occurrence, at: kit.EventPlace, received_at: datetime) -> kit.PrintedTime | None:
+    # before the place: the abbreviation is the zone in which the time was printed
     found = _zoned(event.at, event.zone.upper()) if event.at and event.zone else None
     found = found or CLOCK.read_with_offset(event.at, event.zone, at, received_at=received_at)
     if (
         found is None
+        # at a place midnight may be a true time: sorting runs through the night
         or at != kit.NOWHERE
         or found.tz_source is kit.TzSource.RECEIVED
         or found.instant.time() != kit.MIDNIGHT
@@ -222,6 +229,7 @@ def _newest(fields: dict[str, str], where: str) -> Iterator[Occurrence]:
             code=fields.get("event-type"),
             words=fields.get("event-description"),
             at=fields.get("event-date-time"),
+            # a summary prints no zone: the city decides, else Toronto's
             zone=None,
             city=fields.get("event-location"),
             province=None,

@@ -21,6 +21,7 @@ Normalizer = Callable[[bytes, datetime], Normalized]
 Reread = Callable[[Raw], Meaning | None]
 
 
+# the default, so that a module without codes need not say so
 def nothing_by_raw_fields(_raw: Raw) -> None:
     """Return None: the carrier prints no codes, only text, which is sealed with the event."""
 
@@ -200,6 +201,7 @@ class Carrier:
     """Version -> code. A version that has read messages in production stays."""
     formats: tuple[str, ...]
     authentication: tuple[Authentication | ShipperChoice, ...]
+    # set by the release, so that an upgrade alone never changes how a message is read
     stable: str = "1"
     """The version for messages that no rollout gives to a candidate."""
     reread: Reread = nothing_by_raw_fields
@@ -208,6 +210,7 @@ class Carrier:
     """Fields in which its messages print numbers (`events.parsing.named_numbers`)."""
     texts: frozenset[str] = frozenset()
     """The texts that the tables know in place of a code."""
+    # a carrier that does not get its own form of yes pushes the message again
     ack: Ack = field(default_factory=Ack)
     body_bytes_max: int = MIB
     account_zones: tuple[str, ...] = ()
@@ -229,9 +232,11 @@ class Carrier:
         `version` of the code; default: the stable version.
         """
         normalized = self.normalizers[version or self.stable](body, received_at)
+        # most installations set none: the readings are not copied then
         if not self.account_zones:
             return normalized
         readings = tuple(
+            # after the normalizer: its code is the same for every account, and its version stays
             replace(reading, time=in_account(reading.time, reading.place, self.account_zones))
             for reading in normalized.readings
         )
@@ -241,6 +246,7 @@ class Carrier:
         """Return the version that the log records as the reader of a message: with the zones of the
         account (`1+zAsia/Ho_Chi_Minh`).
         """
+        # the zones change the reading as a new version would, so a dry run can find what differs
         return f"{version}+z{','.join(self.account_zones)}" if self.account_zones else version
 
     @property
@@ -253,6 +259,8 @@ class Carrier:
         found: list[Authentication] = []
         for scheme in self.authentication:
             if isinstance(scheme, ShipperChoice):
+                # the shipper's choice replaces the default: an URL token must not stay open beside
+                # it
                 found += chosen or scheme.default
             else:
                 found.append(scheme)

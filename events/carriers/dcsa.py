@@ -37,6 +37,7 @@ TALK: Final = kit.Meaning(kit.Kind.INFO)
 RETRACTED: Final = kit.Meaning(kit.Kind.CORRECTION)
 TWO_SHIPMENTS: Final = "the transport is kept for its transport document, not for this document"
 _IS_EVENT: Final = frozenset({"eventType", "payload", "eventClassification"})
+# the later forms are put under the names of 2.2, so that one reader does for all
 _NAMES_OF_2: Final = {
     "documentReference": "documentID",
     "relatedDocumentReferences": "documentReferences",
@@ -75,6 +76,7 @@ def normalize(
         statement, at = _statement(event), _place(event)
         event_id, retracted = _ids(event)
         numbers = _numbers(event)
+        # noted, not kept for both: a retraction may name one document alone
         if _names_another_shipment(event, numbers):
             rejections.add(f"{where}/shipmentDetails/documentReference", TWO_SHIPMENTS)
         for number in numbers:
@@ -92,6 +94,7 @@ def normalize(
                     description=kit.text(event.get("changeRemark"))
                     or kit.text(event.get("reason")),
                     native_id=event_id,
+                    # an event is told to each of its shipments under the same id
                     native_id_per_number=True,
                 ),
                 number,
@@ -118,6 +121,7 @@ def _events(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit
         yield from (
             (f"/{index}", _whole(event)) for index, event in kit.objects(body, "", rejections)
         )
+    # an error of the API, as the specification has it
     elif not (type(body) is dict and {"errors", "httpMethod", "statusCode"} & body.keys()):
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but no events of DCSA Track & Trace"
@@ -127,6 +131,7 @@ def _events(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit
 def _whole(event: kit.JsonObject) -> kit.JsonObject:
     """Return an event of version 3 with its halves put together, under the names of 2.2."""
     if payload := kit.child(event, "payload"):
+        # the payload last: where both halves have a name, its member is about the event
         return kit.child(event, "metadata") | {
             _NAMES_OF_2.get(name, name): value for name, value in payload.items()
         }
@@ -141,6 +146,7 @@ def _joined(event: kit.JsonObject, classification: kit.JsonObject) -> kit.JsonOb
     kind = classification.get("eventTypeCode")
     own = (
         {"documentID": document.get("reference"), "documentTypeCode": document.get("typeCode")}
+        # the document is a shipment event's subject; for the others it is one of many references
         if kind == "SHIPMENT"
         else {}
     )
@@ -151,6 +157,7 @@ def _joined(event: kit.JsonObject, classification: kit.JsonObject) -> kit.JsonOb
         **kit.child(event, "transportDetails"),
         **kit.child(event, "iotDetails"),
         **own,
+        # last, over the members of the details that have the same name
         "eventType": kind,
         "documentReferences": [
             document,
@@ -164,11 +171,14 @@ def _joined(event: kit.JsonObject, classification: kit.JsonObject) -> kit.JsonOb
 def _ids(event: kit.JsonObject) -> tuple[str | None, str | None]:
     """Return the event's own id and the id of the event that it takes back."""
     event_id = kit.text(event.get("eventID"))
+    # 2.2 and the beta retract by a new event that names the old one
     if not kit.child(event, "eventClassification"):
         return event_id, kit.text(event.get("retractedEventID"))
+    # an estimate keeps its id when it changes: by the id its second state would be a conflict
     if kit.text(event.get("eventClassifierCode")) != FACT or event_id is None:
         return None, None
     return (
+        # an id of its own: under the event's the retraction would be a duplicate of it
         (f"{event_id}-retracted", event_id)
         if event.get("isRetracted") is True
         else (event_id, None)
@@ -176,6 +186,7 @@ def _ids(event: kit.JsonObject) -> tuple[str | None, str | None]:
 
 
 def _retracted_at(event: kit.JsonObject) -> str | None:
+    # a retraction prints no time of the event, only of its own
     return kit.text(event.get("eventUpdatedDateTime")) if event.get("isRetracted") is True else None
 
 
@@ -188,8 +199,10 @@ def _statement(event: kit.JsonObject) -> DcsaStatement:
 
 def _meaning(raw: kit.Raw) -> kit.Meaning:
     meaning = CODES.get((raw.type or "", raw.code or ""), kit.UNMAPPED)
+    # a plan moves no status, and an empty container on its way back carries nobody's goods
     if meaning.kind is kit.Kind.SCAN and (raw.reason != FACT or EMPTY in raw.further):
         return TALK
+    # a bill of lading is voided to be issued again: the shipment goes on
     if meaning.status is kit.Status.CANCELLED and not _BOOKINGS & set(raw.further):
         return TALK
     return meaning
@@ -213,10 +226,12 @@ def _numbers(event: kit.JsonObject) -> tuple[str | None, ...]:
     documents = _values(event, "documentReferences", "documentReference")
     for kind in _DOCUMENTS:
         if named := documents.get(kind):
+            # all of one kind: a transport moves each of its documents
             return tuple(named)
     references = [
         value for values in _values(event, "references", "reference").values() for value in values
     ]
+    # one alone: several references are names of the same shipment, not several shipments
     return tuple(references[:1]) or (None,)
 
 
@@ -239,6 +254,7 @@ def _values(event: kit.JsonObject, name: str, prefix: str) -> dict[str, list[str
             continue
         printed = (
             kit.text_unless(member.get(name), PLACEHOLDER)
+            # 2.2, the beta and version 3 name it differently
             for name in (f"{prefix}Value", "value", "reference")
         )
         value = next(filter(None, printed), None)
@@ -252,12 +268,14 @@ def _values(event: kit.JsonObject, name: str, prefix: str) -> dict[str, list[str
             ),
             [],
         )
+        # a document that is named twice would get the event twice
         if value is not None and value not in values:
             values.append(value)
     return found
 
 
 def _retraction(reading: kit.Reading, retracted: str) -> kit.Reading:
+    # the id as the log has it: with the number, because it is unique only within that
     corrects = f"{retracted}@{kit.normalize_number(reading.tracking_number or '')}"
     return replace(reading, kind=RETRACTED.kind, status=None, reason=None, corrects=corrects)
 
@@ -265,6 +283,7 @@ def _retraction(reading: kit.Reading, retracted: str) -> kit.Reading:
 def _place(event: kit.JsonObject) -> kit.EventPlace:
     """Return the place; a UN location code begins with its country."""
     location, call = kit.child(event, "eventLocation"), kit.child(event, "transportCall")
+    # the event's own place first: a call at a port is the ship's, and coarser
     somewhere = location or kit.child(call, "location") or call
     code = kit.text(somewhere.get("UNLocationCode")) or kit.text(call.get("UNLocationCode"))
     coded = (somewhere, call, kit.child(somewhere, "facility"))
@@ -272,6 +291,7 @@ def _place(event: kit.JsonObject) -> kit.EventPlace:
     address = kit.child(somewhere, "address")
     return kit.place(
         city=kit.text(address.get("city")) or kit.text(somewhere.get("locationName")),
+        # a UN location code begins with its country; a longer or shorter one is a terminal's own
         country=code[:2]
         if code is not None and len(code) == 5
         else address.get("country") or address.get("countryCode"),

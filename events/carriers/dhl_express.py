@@ -19,6 +19,7 @@ _meaning: Final = kit.by_code(CODES)
 CLOCK: Final = kit.Clock(
     formats=kit.TimeFormats("%Y-%m-%d[ %-H:%M[:%S[%f]][ %z]]"),
     default_zone="Europe/Berlin",
+    # service areas are named by the codes of their airports (`BNE`)
     airports=True,
 )
 ESTIMATES: Final = kit.TimeFormats(
@@ -47,6 +48,7 @@ COUNTRY_NAMES: Final = {
 _ANSWERS: Final = ("TrackingResponse", "ErrorResponse", "trackShipmentRequestResponse", "Fault")
 _LISTS: Final = frozenset({"events", "pieces"})
 _TWIN: Final = "trackShipmentRequestResponse"
+# a closed list: the members' names become elements, and a sender's own names must not
 _TWIN_NAMES: Final = frozenset(
     {
         *(
@@ -80,6 +82,7 @@ _TWIN_NAMES: Final = frozenset(
         *("PieceEvent", "ArrayOfPieceEventItem"),
     }
 )
+# what XML 1.0 forbids even escaped; lxml raises ValueError for it
 _NO_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ERROR_FIELDS: Final = frozenset({"title", "detail", "message", "error", "errors", "reasons"})
 
@@ -148,12 +151,16 @@ def _waybill(
         only = (scan for scan in waybill.pieces[0].scans if _identity(scan) not in known)
         yield from read((*waybill.scans, *only), waybill.number)
         return
+    # several pieces: one of them may be delivered before the others, so each is a shipment of its
+    # own
     yield from read(waybill.scans, waybill.number)
     for piece in waybill.pieces:
         if piece.number is not None:
             yield from read(piece.scans, piece.number)
         else:
             yield from read(
+                # a piece without a number cannot be a shipment: only what the waybill does not
+                # print is added
                 (scan for scan in piece.scans if _identity(scan) not in known),
                 waybill.number,
                 piece.ordinal,
@@ -161,6 +168,7 @@ def _waybill(
 
 
 def _identity(scan: DhlCheckpoint) -> tuple[str | None, ...]:
+    # without the text and the signer, which only one of the two copies may have
     return scan.code, scan.date, scan.time, scan.area
 
 
@@ -171,6 +179,7 @@ def _scan(checkpoint: DhlCheckpoint, piece: str | None, received_at: datetime) -
         for part in (
             checkpoint.date,
             checkpoint.time,
+            # an offset behind a bare date is in no format
             checkpoint.offset if checkpoint.time else None,
         )
         if part
@@ -191,12 +200,15 @@ def _place(area: str | None, name: str | None) -> kit.EventPlace:
     """Read `BNE`, `Brisbane-AU`, `Barcelona - Spain` or `NEW YORK CITY GATEWAY,NY-USA`; a name
     without a country stays whole.
     """
+    # from the right: names of cities have hyphens too
     before, dash, printed = (name or "").rpartition("-")
     country = _country(printed.strip()) if dash else None
+    # a name whose last part is no country keeps its hyphen: `Saint-Denis` is one word
     if country is None:
         return kit.place(city=name, facility=area)
     city, _, state = before.rpartition(",")
     state = state.strip()
+    # a comma is not always before a state: only a region that the country has is split off
     if city and kit.is_region(country, state):
         return kit.place(city=kit.collapse(city), region=state, country=country, facility=area)
     return kit.place(city=kit.collapse(before), country=country, facility=area)
@@ -204,6 +216,7 @@ def _place(area: str | None, name: str | None) -> kit.EventPlace:
 
 def _country(printed: str) -> str | None:
     found = COUNTRY_NAMES.get(printed.upper()) or kit.country_code(printed)
+    # an unknown name comes back as printed
     return found if found is not None and len(found) == 2 else None
 
 
@@ -219,6 +232,7 @@ def _from_xml(document: kit.Document) -> Iterator[Waybill]:
 
 
 def _from_answer(answer: _Element) -> Iterator[Waybill]:
+    # a piece's details repeat the number of the waybill, and are no waybill
     for index, info in enumerate(
         info for info in _holders(answer, "AWBNumber") if info.tag != "PieceDetails"
     ):
@@ -257,6 +271,7 @@ def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[DhlCheckpoin
     scans = (
         element
         for event in parent.iter(name)
+        # SOAP wraps every scan in an item of an array, XML-PI does not
         for element in (event.findall(f"ArrayOf{name}Item") or [event])
     )
     for index, scan in enumerate(scans):
@@ -268,6 +283,7 @@ def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[DhlCheckpoin
         yield DhlCheckpoint(
             where=f"{where}/{name}[{index + 1}]",
             code=service.get("EventCode"),
+            # XML-PI prints runs of blanks within a text
             description=kit.collapse(description) if description else None,
             date=fields.get("Date"),
             time=fields.get("Time"),
@@ -329,6 +345,7 @@ def _json_scans(
         # DHL's own sample answer, which its sandbox sends
         if event.get("typeCode") == "string" and event.get("date") == "string":
             continue
+        # a list by its form, though a scan has one area
         area = kit.child({"serviceArea": kit.as_list(event.get("serviceArea"))[:1]}, "serviceArea")
         offset = kit.text(event.get("GMTOffset"))
         yield DhlCheckpoint(
@@ -337,6 +354,7 @@ def _json_scans(
             description=kit.text_unless(event.get("description"), PLACEHOLDER),
             date=kit.text(event.get("date")),
             time=kit.text(event.get("time")),
+            # an offset that cannot be read must not make the whole time unreadable
             offset=offset if offset is not None and kit.read_offset(offset) is not None else None,
             area=kit.text_unless(area.get("code"), PLACEHOLDER),
             area_name=kit.text_unless(area.get("description"), PLACEHOLDER),

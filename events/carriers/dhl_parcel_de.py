@@ -37,8 +37,10 @@ COUNTRIES: Final = {
     "usa": "US",
 }
 
+# `return shipment`, of the piece or of each of its events
 WAY: Final = "ruecksendung"
 BACK: Final = f"{WAY}=true"
+# in the order of type, code and reason in the log: ids hold them in this order
 CODE_ATTRIBUTES: Final = ("ice", "ric", "standard-event-code")
 SENT_BACK: Final = "RETRN"
 TIMES: Final = ("event-timestamp", "status-timestamp", "last-event-timestamp")
@@ -72,6 +74,7 @@ def normalize(
         rejections.add("data", "neither a piece nor an error")
     bound: set[_Element] = set()
     for index, piece in enumerate(pieces, start=1):
+        # a list of events stands within its piece, or beside all pieces with the piece's id
         own = [each for each in lists if each.getparent() is piece] or [
             each for each in lists if _is_of(each, piece)
         ]
@@ -81,6 +84,7 @@ def normalize(
         ]
         yield from _piece(piece, events, f"piece-shipment[{index}]", received_at, rejections)
     for index, each in enumerate(lists, start=1):
+        # a list that no piece claims has the number in its own attributes
         if each not in bound:
             yield from _piece(
                 each, _events_in(each), f"piece-event-list[{index}]", received_at, rejections
@@ -98,6 +102,7 @@ def _answers(document: kit.Document) -> Iterator[_Element]:
 
 def _name(element: _Element) -> str:
     """Return an element's name: the `name` of a `data`, else its own, without hyphens."""
+    # every element is a `data`; converters have renamed some after their `name`
     return (element.get("name") or element.tag).replace("-", "").lower()
 
 
@@ -123,6 +128,7 @@ def _piece(
     at the status' own time.
     """
     number = (
+        # the number of the label first: a piece is asked for by it, and other messages print it
         kit.text(piece.get("piece-code"))
         or kit.text(piece.get("searched-piece-code"))
         or kit.text(piece.get("piece-identifier"))
@@ -133,6 +139,7 @@ def _piece(
     if (
         not placed
         and any(piece.get(name) for name in ("ice", "standard-event-code", "status"))
+        # a piece with an error has the error's words as its status
         and piece.get("error-status") in ERRORLESS
     ):
         placed = [(where, piece)]
@@ -142,6 +149,8 @@ def _piece(
             event,
             pointer,
             received_at,
+            # not before: the way forward was movement too, and its delivery attempts stay what they
+            # were
             is_back=event is not piece and back is not None and _time(event) >= back,
         )
         for pointer, event in placed
@@ -155,6 +164,7 @@ def _firston_the_way_back(piece: _Element, events: list[_Element]) -> datetime |
 
     The time of the first returning event, else of the newest.
     """
+    # an event that declares its own way knows better than the piece
     if piece.get(WAY) != "true" or any(event.get(WAY) for event in events):
         return None
     times = sorted((_time(event), event.get("ice") == SENT_BACK) for event in events)
@@ -162,6 +172,7 @@ def _firston_the_way_back(piece: _Element, events: list[_Element]) -> datetime |
 
 
 def _time(event: _Element) -> datetime:
+    # by the wall clock: only the order of one piece's events matters here
     wall = CLOCK.formats.read(kit.text(event.get("event-timestamp")) or "")
     return wall.local if wall else datetime.min  # noqa: DTZ901 - compared with local times
 
@@ -170,6 +181,7 @@ def _scan(event: _Element, where: str, received_at: datetime, *, is_back: bool) 
     ice, ric, code = (kit.text(event.get(name)) for name in CODE_ATTRIBUTES)
     way = "true" if is_back else kit.text(event.get(WAY))
     printed = next((found for name in TIMES if (found := kit.text(event.get(name)))), None)
+    # the way enters the raw codes, so that the log alone explains why a movement is a return
     raw = kit.Raw(type=ice, code=ric, reason=code, further=(f"{WAY}={way}",) if way else ())
     country = kit.text(event.get("event-country"))
     words = (
@@ -180,10 +192,12 @@ def _scan(event: _Element, where: str, received_at: datetime, *, is_back: bool) 
     return kit.Scan(
         where=where,
         raw=raw,
+        # the text only without codes: with them it is the same statement, in many wordings
         meaning=_meaning(raw) if ice or code else parcel_de_text(words or "") or kit.UNMAPPED,
         time=CLOCK.read(printed, received_at=received_at),
         place=kit.place(
             city=event.get("event-location"),
+            # the German name, which the list of countries lacks
             country=COUNTRIES.get((country or "").casefold(), country),
         ),
         description=words,

@@ -130,16 +130,20 @@ def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, 
         found, base = kit.objects(body, "", rejections), ""
     elif type(body) is dict and "shipments" in body:
         found, base = kit.objects_at(body, "shipments", "", rejections), "/shipments"
+    # a push is a shipment by itself; `id` alone may be that of an error
     elif type(body) is dict and "id" in body and _SCAN_FIELDS & body.keys():
         yield "", body
         return
+    # before the errors: a notice about a subscription has a `message` too
     elif type(body) is dict and (scope := kit.text(body.get("scope")) or "").startswith(
         SUBSCRIPTION
     ):
         rejections.note_nothing()
+        # a rejection, so that it reaches a person: nothing else would show that no push will come
         if scope in WAITING_SUBSCRIPTIONS:
             rejections.add("/scope", WAITING_SUBSCRIPTIONS[scope])
         return
+    # last of the known: a shipment may hold a field called `detail` or `message`
     elif type(body) is dict and _ERROR_FIELDS & body.keys():
         return
     else:
@@ -168,6 +172,7 @@ def _shipment(
     journey = kit.Journey(
         _place(kit.child(shipment, "origin")), _place(kit.child(shipment, "destination"))
     )
+    # some services print booleans as text
     is_back = shipment.get("returnFlag") in (True, "true")
     scanned = (
         _scan(scan, service, pointer, received_at, journey, is_back=is_back)
@@ -205,9 +210,11 @@ def _scan(
             raw._replace(further=(*raw.further, BACK)),
             meant._replace(status=kit.Status.RETURNED),
         )
+    # the events' own `Z` is true; that of the rollup stands behind the same local time
     printed = kit.text(scan.get("timestamp"))
     clocks = (
         ROLLUP_CLOCKS
+        # an offset that is printed as such is true in the rollup too
         if pointer.endswith("/status") and printed and printed.endswith("Z")
         else CLOCKS
     )
@@ -244,6 +251,7 @@ def _xml_scan(event: dict[str, str], where: str, received_at: datetime) -> kit.S
     code, description = event.get("code"), event.get("description")
     raw = kit.Raw(code=code)
     printed = f"{event.get('date', '')} {event.get('time', '')}".strip()
+    # the zone's abbreviation is the last word of date or time, whichever is printed last
     before, _, zone = printed.rpartition(" ")
     named = AMERICAN_ZONES.get(zone)
     at = kit.place(
@@ -259,6 +267,7 @@ def _xml_scan(event: dict[str, str], where: str, received_at: datetime) -> kit.S
         where=where,
         raw=raw,
         meaning=CODES.get((AMERICAS, code or ""), kit.UNMAPPED),
+        # the abbreviation as printed: evidence shows it beside the time
         time=replace(time, zone=zone) if time and named else time,
         place=at,
         description=description,
@@ -270,6 +279,7 @@ def _raw(scan: kit.JsonObject) -> kit.Raw:
     category, code, detail = (
         kit.text(scan.get(name)) for name in ("statusCode", "status", "statusDetailed")
     )
+    # without a code of the service the category is all that there is, and definite
     if code is None and detail is None:
         return kit.Raw(code=category)
     return kit.Raw(type=category, code=code or detail, further=(detail,) if code and detail else ())
@@ -284,11 +294,13 @@ def _documented(raw: kit.Raw, service: str, description: object) -> kit.Meaning 
     words = (kit.text(description) or "",)
     printed = (*raw.further, raw.code or "")
     if service in WORDED:
+        # Blue Dart's code covers many texts: its text is the finer statement
         printed = (*words, *printed)
     elif _repeats_category(raw):
         printed = (*printed, *words)
     by_text = BY_TEXT.get(service, _nothing)
     for code in printed:
+        # codes before texts: the detail of Parcel Germany is a code of its own answer
         known = CODES.get((service, code)) or (
             parcel_de_detail(code) if service == PARCEL_DE else None
         )
@@ -298,6 +310,7 @@ def _documented(raw: kit.Raw, service: str, description: object) -> kit.Meaning 
                 None
                 if known is not None
                 and known.status is kit.Status.DELIVERED
+                # DHL's own sample has `pre-transit` and `DELIVERED` in the same scan
                 and category not in ("", "delivered")
                 else known
             )
@@ -315,11 +328,13 @@ def _category(raw: kit.Raw) -> str:
 
 
 def _repeats_category(raw: kit.Raw) -> bool:
+    # many services print the category again as the status, which adds nothing to it
     return raw.type is None or (raw.code or "").casefold() == raw.type.casefold()
 
 
 def _by_category(raw: kit.Raw) -> kit.Meaning:
     found = CATEGORIES.get(_category(raw), kit.UNMAPPED)
+    # a code beside the category that no table knows still raises its dead letter
     return found if _repeats_category(raw) or found is kit.UNMAPPED else found.of_category()
 
 
@@ -329,6 +344,7 @@ def _reread(raw: kit.Raw) -> kit.Meaning | None:
     The meaning depends on the service, and without a code on the description, which they lack.
     """
     printed = (*raw.further, raw.code or "")
+    # the clear part holds a stand-in for a text, which no table has
     is_text = any(kit.is_stand_in(each) or not kit.looks_like_code(each) for each in printed)
     depends = (
         BACK in printed
@@ -359,10 +375,13 @@ def _behind_city(printed: str | None, country: str | None) -> tuple[str | None, 
     The city itself stays as printed: it is a part of the scan's identity.
     """
     parts = [part.strip() for part in (printed or "").replace(" - ", ",").split(",")]
+    # names of countries are compared as they are written, codes in capitals
     named = kit.country_code(parts[-1].title() if len(parts[-1]) > 3 else parts[-1])
     if (
         named not in kit.known_countries()
+        # `Georgia` behind a city in the United States is a state
         or (country is not None and named != country)
+        # a lone word of three letters is an airport's or a depot's code, not a country
         or (len(parts) == 1 and len(parts[0]) < 4)
     ):
         return None, country
@@ -372,12 +391,14 @@ def _behind_city(printed: str | None, country: str | None) -> tuple[str | None, 
 def _piece(scan: kit.JsonObject) -> str | None:
     """Return the piece that a scan names; a scan of several pieces is of the shipment."""
     pieces = kit.as_list(scan.get("pieceIds"))
+    # with several pieces the scan is of the shipment: a piece's name would make it another scan
     return kit.text(pieces[0]) if len(pieces) == 1 else None
 
 
 def _signer(shipment: kit.JsonObject) -> str | None:
     signed = kit.child(shipment, "details", "proofOfDelivery", "signed")
     names = (kit.text(signed.get("givenName")), kit.text(signed.get("familyName")))
+    # some services print the whole name, others its parts
     return kit.signer(signed.get("name")) or kit.signer(" ".join(name for name in names if name))
 
 

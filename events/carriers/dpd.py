@@ -1,9 +1,8 @@
 """DPD: ParcelLifeCycle (SOAP and JSON), traces of DPD France (SOAP) and the group's tracking JSON.
 
-A step of the life cycle counts only once it has been reached, and the SOAP answer names no parcel:
-the request did. Some countries print steps without dates and the scans behind them with dates: such
-a step only repeats its scan, without a time. `ReturningFromDelivery` is back to the depot, not to
-the sender. Group times are UTC, the others local.
+Some countries print steps without dates and the scans behind them with dates: such a step only
+repeats its scan, without a time. `ReturningFromDelivery` is back to the depot, not to the sender.
+Group times are UTC, the others local.
 """
 
 import re
@@ -89,6 +88,7 @@ def _from_xml(document: kit.Document, rejections: kit.Rejections) -> Iterator[Dp
     for answer in kit.answers(document):
         if answer.tag == "getTrackingDataResponse":
             yield from (
+                # the answer names no parcel: the request did
                 DpdParcel(None, tuple(_steps(result, rejections)))
                 for result in answer.iterfind("trackingresult")
             )
@@ -123,6 +123,7 @@ def _infoservices(fields: Mapping[str, str], where: str) -> DpdParcel:
 def _steps(result: _Element, rejections: kit.Rejections) -> Iterator[DpdStep]:
     for index, step in kit.elements_at(result, "statusInfo", "", rejections):
         fields = kit.texts(step)
+        # the steps of the whole life cycle are listed, the future ones without a date
         if fields.get("statusHasBeenReached") != "true":
             continue
         yield DpdStep(
@@ -162,9 +163,12 @@ def _life_cycle(body: kit.JsonObject, rejections: kit.Rejections) -> Iterator[Dp
         for index, step in kit.objects_at(data, "statusInfo", pointer, rejections, required=False)
         if step.get("statusHasBeenReached") in (True, "true")
     )
+    # where no scan is dated the steps are all there is, dated or not
     dated = any(scan.at for scan in scans)
     yield DpdParcel(
         kit.text(kit.child(data, "shipmentInfo").get("parcelLabelNumber")),
+        # a step without a date repeats one of the dated scans, and as a scan of its own it would be
+        # newest
         (*(step for step in steps if step.at or not dated), *scans),
     )
 
@@ -192,7 +196,9 @@ def _meaning(raw: kit.Raw) -> kit.Meaning:
     scan = _SCAN.match(code)
     if scan is None:
         return CODES.get((code,), kit.UNMAPPED)
+    # countries print the same number as `SC_3_` and `SC_03_`
     number = f"SC_{scan['number'].lstrip('0').zfill(2)}"
+    # the name before the number, which countries assign differently
     return kit.finest(
         (code, CODES.get((f"SC_{code[scan.end() :]}",))), (number, CODES.get((number,)))
     )
@@ -231,6 +237,7 @@ def _from_json(body: object, rejections: kit.Rejections) -> Iterator[DpdParcel]:
         if type(body) is dict
         else [(f"/{at}", parcel) for at, parcel in kit.objects(body, "", rejections)]
     )
+    # a list may hold an error beside a parcel: that is no reason to lose the parcel
     known = kit.recognised(found, {"events", "trackingNumber"}, rejections)
     if not known and not any(_ERROR_FIELDS & parcel.keys() for _, parcel in found):
         raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of DPD")
@@ -247,6 +254,7 @@ def _group(parcel: kit.JsonObject, where: str, rejections: kit.Rejections) -> It
     A parcel without events has its status as its only event, without a time.
     """
     events = kit.objects_at(parcel, "events", where, rejections, required="status" not in parcel)
+    # the status repeats the newest event; an unknown one is not worth a dead letter per poll
     if not events and (status := kit.text(parcel.get("status"))) and (status,) in CODES:
         yield DpdStep(
             f"{where}/status",

@@ -23,10 +23,14 @@ CLOCK: Final = kit.Clock(
 )
 
 # Prefix of a v1 package's code in an event's code.
+# marks that the code is the package's, not the event's
 V1: Final = "e="
 
+# no dead letter: v1 has no codes for older events, and an unknown text of theirs moves no status
 UNTOLD: Final = kit.Meaning(kit.Kind.INFO)
+# carriers in succession have a list each
 _V1_EVENTS: Final = ("z1", "z2", "z9")
+# repeats the newest event of the other lists
 _NEWEST_ONLY: Final = "z0"
 _V1_LISTS: Final = frozenset({*_V1_EVENTS, _NEWEST_ONLY})
 _STOPPED: Final = "TRACKING_STOPPED"
@@ -41,6 +45,7 @@ def normalize(
     Notices (`TRACKING_STOPPED`) and rejected numbers hold no scans.
     """
     for where, package in _packages(kit.read_json(body), rejections):
+        # v1 and v2 come to the same URL; only v1 has a `track`
         if "track" in package:
             yield from _package_v1(package, where, received_at, rejections)
         else:
@@ -50,6 +55,7 @@ def normalize(
 def _packages(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     if type(body) is not dict or not ("data" in body or "event" in body or "code" in body):
         raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "no push or answer of 17TRACK")
+    # 17TRACK no longer follows the number: that says nothing about the parcel
     if body.get("event") == _STOPPED:
         rejections.note_nothing()
         return
@@ -90,11 +96,13 @@ def _package(
                 pointer=f"{pointer}/{at}/events/{index}",
                 received_at=received_at,
                 journey=journey._replace(
+                    # of each provider, not of the package: a parcel changes carriers at the border
                     home=kit.home_of(kit.text(kit.child(provider, "provider").get("name")))
                 ),
                 service=kit.text(provider.get("service_type")),
                 rejections=rejections,
             )
+    # the newest event repeats one of a provider's list: it counts where the lists are left out
     if not readings and newest:
         readings += _event(
             newest,
@@ -105,6 +113,7 @@ def _package(
             journey=journey,
             rejections=rejections,
         )
+    # not where an event was rejected: the status of the package would hide that it was lost
     if not readings and not newest:
         readings += _rollup(latest, number, where, received_at, rejections)
     readings = kit.carried_by(readings, _only_provider(tracking))
@@ -122,6 +131,7 @@ def _only_provider(tracking: kit.JsonObject) -> str | None:
         for provider in kit.as_list(tracking.get("providers"))
         if type(provider) is dict
     }
+    # with several no single number belongs to all of them
     return next(iter(names)) if len(names) == 1 else None
 
 
@@ -136,6 +146,7 @@ def _event(
     journey: kit.Journey,
     service: str | None = None,
 ) -> tuple[kit.Reading, ...]:
+    # the sub-status is the finer of both
     raw = kit.Raw(code=kit.text(event.get("sub_status")) or kit.text(event.get("stage")))
     where, meaning = (
         _place(event, journey),
@@ -169,6 +180,7 @@ def _meaning(raw: kit.Raw) -> kit.Meaning:
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """Read v2 by its codes; in v1 the texts count."""
+    # the text, which v1's meaning depends on, is sealed
     return None if raw.code is None or raw.code.startswith(V1) else _meaning(raw)
 
 
@@ -191,6 +203,7 @@ def _place_at(address: kit.JsonObject) -> kit.EventPlace:
     )
 
 
+# for the zone only: as the scan's place it would differ from push to push
 def _zone_place(
     event: kit.JsonObject, newest: kit.JsonObject, journey: kit.Journey
 ) -> kit.EventPlace:
@@ -208,10 +221,12 @@ def _time(
     event: kit.JsonObject, where: kit.EventPlace, received_at: datetime, journey: kit.Journey
 ) -> kit.PrintedTime | None:
     iso = kit.text(event.get("time_iso"))
+    # before `time_utc`, which has lost the wall clock that enters the id
     if iso is not None:
         return CLOCK.read(iso, where, received_at=received_at, journey=journey)
     printed = kit.child(event, "time_raw")
     date, time = kit.text(printed.get("date")), kit.text(printed.get("time"))
+    # in UTC only where nothing else is printed: the id has the wall clock
     if date is None:
         return CLOCK.read(
             kit.text(event.get("time_utc")), where, received_at=received_at, journey=journey
@@ -232,6 +247,7 @@ def _rollup(
     """Read a package without events as a scan without a time, where its status has a meaning."""
     raw = kit.Raw(code=kit.text(latest.get("sub_status")) or kit.text(latest.get("status")))
     meaning = _meaning(raw)
+    # `NotFound` and `Expired` are states of 17TRACK's search, not of the parcel
     if meaning.kind is not kit.Kind.SCAN:
         return ()
     return kit.reading_of(
@@ -264,14 +280,19 @@ def _package_v1(
     readings: list[kit.Reading] = []
     for pointer, event in found:
         description = kit.text(event.get("z"))
+        # compared whole: two carriers' lists have no common order, so no position tells the newest
         is_newest = not newest or event == newest
         meaning = _by_text(description)
+        # the text first: the package's code is coarse and covers a step only as long as it is the
+        # newest
         if meaning is UNTOLD and is_newest:
             meaning = CODES.get(("e", code or ""), kit.UNMAPPED)
+        # `c` is empty in most events; `d` is the finer place where both are printed
         at = kit.place(city=kit.text(event.get("d")) or event.get("c"))
         readings += kit.reading_of(
             kit.Scan(
                 where=pointer,
+                # an older event has no code: it had one in the push in which it was the newest
                 raw=kit.Raw(code=f"{V1}{code}" if is_newest and code else None),
                 meaning=meaning,
                 time=CLOCK.read(kit.text(event.get("a")), at, received_at=received_at),

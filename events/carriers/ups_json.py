@@ -11,6 +11,7 @@ from events.carriers.ups_activity import PLACEHOLDERS, Activity, iso_date, journ
 from events.carriers.ups_quantum_view import ROOT, read_quantum_view
 
 _ALERT_KEYS: Final = frozenset({"activityStatus", "localActivityDate", "activityLocation"})
+# an error about the request holds no scan: no dead letter for each failed poll
 _ERROR_KEYS: Final = frozenset({"response", "errors", "Fault", "fault", "Error"})
 # Types of future delivery dates, the better first: rescheduled, scheduled.
 _ESTIMATES: Final = ("RDD", "SDD")
@@ -25,11 +26,13 @@ def read_json_message(
     if type(value) is list:
         return _read_alerts(value, "", received_at, rejections)
     if type(value) is dict:
+        # an empty object holds nothing that could be lost
         if not value:
             return iter(())
         # a single alert, as Track Alert sends it; several come in a list
         if _ALERT_KEYS & value.keys():
             return _read_alerts([value], "", received_at, rejections)
+        # the older API spells every name with a capital, and prints codes as objects
         for root in ("trackResponse", "TrackResponse"):
             if root in value:
                 return _read_track_response(
@@ -48,6 +51,7 @@ def _read_alerts(
     alerts: list[object], pointer: str, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
     for index, alert in kit.objects(alerts, pointer, rejections):
+        # the whole list: a list of something else would be lost member by member
         if not _ALERT_KEYS & alert.keys():
             raise kit.UnreadableMessageError(
                 kit.Cause.UNKNOWN_FORMAT, "a list of something else than track alerts of UPS"
@@ -111,6 +115,7 @@ def _read_package(
     received_at: datetime,
     service: str | None,
 ) -> list[kit.Reading]:
+    # the package's own first: an inquiry by the shipment's number returns all of its packages
     number = _number(package.get("trackingNumber", package.get("TrackingNumber"))) or inquired
     key = "activity" if "activity" in package else "Activity"
     readings: list[kit.Reading] = []
@@ -123,6 +128,7 @@ def _read_package(
         )
         for index, activity in kit.objects_at(package, key, pointer, rejections)
     ]
+    # from all activities: one of them may name the place that a vaguer one needs for its zone
     journey = journey_of((activity for _, activity in found), *_ends(package))
     for index, activity in found:
         readings += _activity_reading(
@@ -149,6 +155,7 @@ def _ends(package: kit.JsonObject) -> tuple[kit.EventPlace, kit.EventPlace]:
 def _activity(activity: kit.JsonObject, number: str | None, service: str | None) -> Activity:
     status = kit.child(activity, "status")
     location = kit.child(activity, "location")
+    # the finer code, which alerts print as `descriptionCode`: one table reads both
     further = kit.text_unless(status.get("statusCode"), PLACEHOLDERS)
     return Activity(
         number=number,
@@ -156,6 +163,7 @@ def _activity(activity: kit.JsonObject, number: str | None, service: str | None)
         code=kit.text(status.get("code")),
         text=kit.text(status.get("description")),
         further=() if further is None else (further,),
+        # the number of UPS's centre: cities have several
         place=_place(kit.child(location, "address"), facility=location.get("slic")),
         date=kit.text(activity.get("date")),
         time=kit.text(activity.get("time")),
@@ -217,6 +225,7 @@ def _service(of: kit.JsonObject) -> str | None:
 
 def _number(value: object) -> str | None:
     """Return a number, printed bare or (`InquiryNumber`) as the value of an object."""
+    # UPS's samples print the name of the type as a number
     return kit.text_unless(value.get("Value") if type(value) is dict else value, PLACEHOLDERS)
 
 

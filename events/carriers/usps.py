@@ -38,7 +38,9 @@ DOMESTIC_WITH_FALSE_Z: Final = kit.Clock(
 )
 FOREIGN: Final = kit.Clock(formats=FORMATS)
 
+# USPS's sample answers print the name of the type in place of an event code
 PLACEHOLDER: Final = frozenset({"string"})
+# a prediction before an expectation: both are printed, and only one estimate counts
 ESTIMATES: Final = (
     "predictedDeliveryTimeStamp",
     "predictedDeliveryDate",
@@ -97,6 +99,7 @@ class UspsScan(NamedTuple):
     postal_code: str | None = None
     country: str | None = None
     signer: str | None = None
+    # kept apart from the text: only a sentence must not become a code
     is_sentence: bool = False
 
 
@@ -145,10 +148,13 @@ def _scan(scan: UspsScan, received_at: datetime, journey: kit.Journey) -> kit.Sc
 
 
 def _meaning(code: str, words: str) -> kit.Meaning:
+    # the pair first: the text decides where a code means several things
     return CODES.get((code, words)) or CODES.get((code, ""), kit.UNMAPPED)
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
+    # a code with several meanings needs its text, which is sealed; older answers have the text as
+    # code
     code = raw.code or ""
     return (
         None
@@ -159,6 +165,7 @@ def _reread(raw: kit.Raw) -> kit.Meaning | None:
 
 def _place(scan: UspsScan) -> kit.EventPlace:
     """Read the place; USPS prints no country for its own."""
+    # only a scan abroad names its country; without this a state would have no zone
     country = scan.country or ("US" if scan.state or scan.postal_code else None)
     return kit.place(
         city=scan.city, region=scan.state, postal_code=scan.postal_code, country=country
@@ -170,6 +177,7 @@ def _journey(*ends: str | None) -> kit.Journey:
     States where a state is printed.
     """
     origin, destination = (
+        # no state: an end abroad, whose postal code would be looked up among the ZIP codes
         kit.place(city=city, region=state, postal_code=zip_code, country="US" if state else None)
         for city, state, zip_code in (ends[:3], ends[3:])
     )
@@ -179,16 +187,20 @@ def _journey(*ends: str | None) -> kit.Journey:
 def _time(
     scan: UspsScan, where: kit.EventPlace, received_at: datetime, journey: kit.Journey
 ) -> kit.PrintedTime | None:
+    # a facility's name stands in the field of the city; its state decides the zone, but the printed
+    # city stays the place: it is part of the id
     if where.country is None and scan.city and (facility := _FACILITY.fullmatch(scan.city)):
         city, state = (
             facility["city"] or facility["isc"],
             facility["state"] or facility["isc_state"],
         )
         where = kit.EventPlace(city=city, region=state, country="US")
+    # abroad a default of the United States would be wrong: the place decides, else UTC is assumed
     clock = FOREIGN if where.country not in (None, "US") else DOMESTIC
     # v3 prints local times with a `Z`, beside their true time in GMT
     if scan.at is not None and scan.at.endswith("Z"):
         clock = DOMESTIC_WITH_FALSE_Z
+    # the time in GMT alone is read as it is printed, without America's default zone
     if scan.gmt is not None and scan.at is None:
         return FOREIGN.read(scan.gmt, where, received_at=received_at, journey=journey)
     if scan.gmt is not None:
@@ -205,6 +217,7 @@ def _from_json(body: object, rejections: kit.Rejections) -> Iterator[UspsItem]:
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but neither an object nor a list"
         )
+    # before the items of v3: its lists have the same names but for their capitals
     web_tools = next((name for name in _WEB_TOOLS if type(body) is dict and name in body), None)
     if web_tools is not None and type(body) is dict:
         yield from _web_tools_items(kit.child(body, web_tools), f"/{web_tools}", rejections)
@@ -213,6 +226,7 @@ def _from_json(body: object, rejections: kit.Rejections) -> Iterator[UspsItem]:
         # the summary repeats the newest of the events: equal but for their pointers, they are one
         # scan
         scans = tuple({scan[1:]: scan for scan in _json_scans(item, where, rejections)}.values())
+        # the rollup repeats the newest event, without its code and time
         if not any(kit.as_list(item.get(name)) for name in _LISTS) and (
             rollup := kit.text(item.get("status"))
         ):
@@ -235,6 +249,7 @@ def _web_tools_items(
     """Yield the items of an answer of Web Tools as JSON: an attribute is printed with an `@`."""
     for index, info in kit.objects_at(answer, "TrackInfo", where, rejections):
         pointer, scans = f"{where}/TrackInfo/{index}", []
+        # read for its rejections alone: a list under another name must not be lost in silence
         if not _WEB_TOOLS_LISTS & info.keys():
             kit.objects_at(info, "TrackDetail", pointer, rejections, required="Status" not in info)
         # the summary first: it is the newest scan, and lists are newest first
@@ -248,8 +263,10 @@ def _web_tools_items(
                     }
                     scans.append(_web_tools_scan(fields, f"{pointer}/{name}/{at}"))
                 else:
+                    # without fields in the request Web Tools answers in sentences
                     scans += _sentence(kit.text(event), f"{pointer}/{name}/{at}")
         rollup = kit.without_markup(kit.text(info.get("Status")))
+        # beside scans the rollup would be a second, timeless statement of the newest
         if not scans and rollup is not None:
             scans.append(UspsScan(where=f"{pointer}/Status", code=None, words=rollup, at=None))
         printed = next((found for name in ESTIMATES if (found := kit.text(info.get(name)))), None)
@@ -273,10 +290,12 @@ def _json_items(
             yield from _json_items(member, f"{where}/{index}", rejections)
     elif type(body) is dict:
         wrapper = next((name for name in _WRAPPERS if type(body.get(name)) in (dict, list)), None)
+        # before the wrappers: an item may have a member that is called like one of them
         if any(name in body for name in _LISTS) or ("trackingNumber" in body and "status" in body):
             yield where, body
         elif wrapper is not None:
             yield from _json_items(body[wrapper], f"{where}/{wrapper}", rejections)
+        # an answer about an error is read and holds nothing; anything else unknown is a dead letter
         elif "error" not in body and "errors" not in body:
             raise kit.UnreadableMessageError(
                 kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of USPS"
@@ -284,6 +303,7 @@ def _json_items(
 
 
 def _json_scans(item: kit.JsonObject, where: str, rejections: kit.Rejections) -> Iterator[UspsScan]:
+    # every version prints another of these lists, so none of them is required
     for name in _LISTS:
         pointer = f"{where}/{name}"
         for index, event in kit.objects_at(
@@ -293,6 +313,7 @@ def _json_scans(item: kit.JsonObject, where: str, rejections: kit.Rejections) ->
             yield UspsScan(
                 where=f"{pointer}/{index}",
                 code=kit.text_unless(event.get("eventCode"), PLACEHOLDER),
+                # names of services hold `&lt;SUP&gt;&amp;reg;`, escaped twice
                 words=kit.without_markup(
                     kit.text(event.get("eventType")) or kit.text(event.get("event"))
                 ),
@@ -309,6 +330,7 @@ def _json_scans(item: kit.JsonObject, where: str, rejections: kit.Rejections) ->
 
 def _from_xml(document: kit.Document, rejections: kit.Rejections) -> Iterator[UspsItem]:
     answer = kit.body_of(document)
+    # an error about the request, not about a mail piece: no dead letter for each failed poll
     if answer is None or answer.tag in ("Error", "Fault"):
         return
     if answer.tag == "TrackResponse":
@@ -339,6 +361,7 @@ def _from_xml(document: kit.Document, rejections: kit.Rejections) -> Iterator[Us
 
 
 def _xml_scans(info: _Element, where: str, rejections: kit.Rejections) -> Iterator[UspsScan]:
+    # the summary is the newest scan and is in no other list
     events = [*info.iterfind("TrackSummary"), *info.iterfind("TrackDetail")]
     events = events or [
         event for _, event in kit.elements_at(info, "TrackDetail", where, rejections)
@@ -350,6 +373,7 @@ def _xml_scans(info: _Element, where: str, rejections: kit.Rejections) -> Iterat
         )
     for index, event in enumerate(events, start=1):
         pointer = f"{where}/{event.tag}[{index}]"
+        # an element without fields is a sentence
         if len(event) == 0:
             yield from _sentence(kit.text_at(event, "."), pointer)
             continue
@@ -376,6 +400,7 @@ def _sentence(words: str | None, where: str) -> Iterator[UspsScan]:
 
     A sentence without a date is a notice ("There is no record of ...").
     """
+    # a notice has no date ("There is no record of ..."), and is no scan
     if words is None or (date := _SENTENCE_DATE.search(words)) is None:
         return
     time = _SENTENCE_TIME.search(words)
