@@ -279,18 +279,11 @@ async def test_every_page_is_quick_and_can_be_used(tab: Tab, scan: Statement) ->
         print(f"{name:18} {1000 * seconds[name]:7.1f} ms, at most {1000 * max(taken):7.1f} ms")  # noqa: T201
     flaws = []
     async with browser.page() as page:
-        await _log_in(page, tab)
+        await tab.open(page, SCOPES)
         for name, path in _screens(one):
             flaws += await _visit(page, tab, name, path)
     assert flaws == []
     assert {name: taken for name, taken in seconds.items() if taken > PAGE_SECONDS_MAX} == {}
-
-
-async def _log_in(page: Page, tab: Tab) -> None:
-    await page.goto(str(tab.client.make_url("/console")))
-    await page.get_by_label("API key").fill(await tab.api.key(SCOPES))
-    await page.get_by_label("Allow changes").check()
-    await page.get_by_role("button", name="Log in").click()
 
 
 async def _visit(page: Page, tab: Tab, name: str, path: str) -> list[str]:

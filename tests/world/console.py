@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponse, CookieJar
 from aiohttp.test_utils import TestClient
+from playwright.async_api import Page
 
 from tests.world.api import Api
 
@@ -85,6 +86,13 @@ class Tab:
         return await self.post(
             LOGIN, form_token=await self.form_token(), key=await self.api.key(scopes), **fields
         )
+
+    async def open(self, page: Page, scopes: str, path: str = "/console") -> None:
+        """Log a real browser in at the path, with changes allowed."""
+        await page.goto(str(self.client.make_url(path)))
+        await page.get_by_label("API key").fill(await self.api.key(scopes))
+        await page.get_by_label("Allow changes").check()
+        await page.get_by_role("button", name="Log in").click()
 
 
 @pytest.fixture

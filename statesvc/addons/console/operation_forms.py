@@ -13,7 +13,6 @@ from pydantic.fields import FieldInfo
 
 from events.carriers import CARRIERS
 from statesvc.addons.console.pages import utc_instant
-from statesvc.addons.console.progress_page import next_part, stated
 from statesvc.addons.console.screen import (
     Done,
     DryRun,
@@ -25,8 +24,10 @@ from statesvc.addons.console.screen import (
 )
 from statesvc.http.call_progress import Progress
 from statesvc.http.faces import Asked, Form
+from statesvc.http.inner_calls import Json
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, PartialChange, Route
+from statesvc.http.problem import Code, Problem
 from statesvc.http.views import Line, Sentences, draw, member_names, member_of, sentence
 
 _TIMES: Final = frozenset({datetime, AwareDatetime})
@@ -335,7 +336,7 @@ class _DeclaredForm:
         if operation.parts is None:
             answer = await visit.call_api(operation.where, order, **path)
         else:
-            progress, answer = await next_part(visit, operation.where, order or {}, values, **path)
+            progress, answer = await _made_part(visit, operation.where, order or {}, values, **path)
             answer = {**answer, **progress.members}
         blocks = draw(self.form.view or operation.view, answer, stated)
         named = {**(answer or {}), **stated}
@@ -360,7 +361,30 @@ def _next_part(progress: Progress, values: Values, form: Form) -> Values | None:
         return None
     counts = {**progress.sums, "total": progress.total}
     return {
-        **stated(values, form.fields),
+        **{name: values.get(name, "") for name in form.fields},
         **{name: str(count) for name, count in counts.items()},
         "cursor": progress.cursor or "",
     }
+
+
+async def _made_part(
+    visit: PageRequest, name: str, order: Mapping[str, Json], values: Values, **given: Json
+) -> tuple[Progress, Mapping[str, Json]]:
+    """Make the next call of work in parts; return the progress with the former page's values."""
+    parts = visit.calls.parts(name)
+    sums = {
+        name: _count_in(values, name) for name in values if name.partition(".")[0] in parts.summed
+    }
+    cursor = values.get("cursor")
+    answer = await visit.call_api(
+        name, {**order, **({"cursor": cursor} if cursor else {})}, **given
+    )
+    return Progress(total=_count_in(values), sums=sums).after(answer, parts), answer
+
+
+def _count_in(values: Values, name: str = "total") -> int:
+    """Return a count that the former page carried."""
+    text = values.get(name) or "0"
+    if not text.isdecimal() or len(text) > 18:
+        raise Problem(Code.INVALID_REQUEST, f"`{name}` is no number: begin again")
+    return int(text)

@@ -43,7 +43,6 @@ class Templates:
         values: Mapping[str, Any],
         *,
         status: int = OK,
-        headers: Mapping[str, str] | None = None,
     ) -> web.Response:
         """Render the page. It may be for this caller only, so caches must not store it."""
         text = self._environment.get_template(template).render(values)
@@ -52,7 +51,7 @@ class Templates:
             status=status,
             content_type="text/html",
             charset="utf-8",
-            headers={**_HEADERS, **(headers or {})},
+            headers=_HEADERS,
         )
 
 
@@ -72,7 +71,6 @@ def _environment() -> Environment:
         "instant": formats.instant,
         "short": formats.short,
         "clock": formats.clock,
-        "stated": formats.stated,
         "spaced": spaced,
         "unbroken": formats.unbroken,
     }

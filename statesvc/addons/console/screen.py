@@ -216,7 +216,7 @@ class FormAction:
     `inputs` are asked for besides the reason; `back` is the target of the form's way out, with
     the path's own names in braces. `is_drastic`: a second press of Enter does not do it by
     mistake. `carry_out` answers the values of `progress.html` if a sentence is not enough: a
-    secret that is shown once, or work in parts (`progress_page.py`).
+    secret that is shown once, or work in parts (`operation_forms.py`).
     """
 
     path: str

@@ -47,19 +47,16 @@ _EVENTS_MAX: Final = 1000
 _RECORD: Final = ("events", "transitions", "conflicts", "notifications", "readings")
 
 
-def path_of(
-    shipment: Mapping[str, Any], *, as_of: str | None = None, is_one_of_several: bool = False
-) -> str:
+def path_of(shipment: Mapping[str, Any], *, is_one_of_several: bool = False) -> str:
     """Return the path of a shipment's page.
 
     `is_one_of_several`: the number alone leads to another shipment.
     """
-    query = {"as_of": as_of} if as_of else {}
-    if is_one_of_several or shipment["discriminator"]:
-        query["discriminator"] = shipment["discriminator"]
     parts = [quote(shipment[name], safe="") for name in ("carrier_id", "tracking_number")]
     path = f"{LIST}/{'/'.join(parts)}"
-    return f"{path}?{urlencode(query)}" if query else path
+    if not is_one_of_several and not shipment["discriminator"]:
+        return path
+    return f"{path}?{urlencode({'discriminator': shipment['discriminator']})}"
 
 
 async def unless(code: Code, asked: Awaitable[Json]) -> Json | None:

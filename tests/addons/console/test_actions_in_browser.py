@@ -14,13 +14,6 @@ from tests.world.console import Tab
 pytestmark = pytest.mark.usefixtures("own_processes")
 
 
-async def _log_in(page: Page, tab: Tab, scopes: str) -> None:
-    await page.goto(str(tab.client.make_url("/console")))
-    await page.get_by_label("API key").fill(await tab.api.key(scopes))
-    await page.get_by_label("Allow changes").check()
-    await page.get_by_role("button", name="Log in").click()
-
-
 async def _confirm(page: Page, button: str) -> None:
     await page.get_by_label("Why", exact=True).fill("a drill")
     await page.get_by_role("button", name="Show what it would do").click()
@@ -35,7 +28,7 @@ async def test_a_pile_is_read_planned_and_replayed_in_parts(
         flaws: list[str] = []
         page.on("console", lambda said: flaws.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: flaws.append(str(error)))
-        await _log_in(page, tab, "ops audit pii")
+        await tab.open(page, "ops audit pii")
         await page.get_by_role("link", name="Dead letters").first.click()
         await page.get_by_role("link", name="5", exact=True).click()
         assert await browser.faults(page) == []
@@ -79,7 +72,7 @@ async def test_what_is_taught_held_or_paused_is_undone_too_on_a_phone(
     )
     async with browser.page() as page:
         await page.set_viewport_size(browser.PHONE)
-        await _log_in(page, tab, "ops subscriptions")
+        await tab.open(page, "ops subscriptions")
         await page.goto(str(tab.client.make_url("/console/carriers/ups")))
         await page.get_by_role("link", name="Q/77").click()
         await page.get_by_role("link", name="Map the code").click()
@@ -134,7 +127,7 @@ async def test_a_shipment_is_held_released_and_erased_and_a_receiver_bounded_and
     )
     async with browser.page() as page:
         await page.set_viewport_size(browser.PHONE)
-        await _log_in(page, tab, "admin")
+        await tab.open(page, "admin")
         await page.goto(str(tab.client.make_url("/console/shipments/ups/1Z1")))
         await _with_keys(page, "Place a legal hold", button="Place it")
         await _says(page, "ups 1Z1: held")

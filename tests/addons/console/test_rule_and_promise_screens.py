@@ -140,10 +140,7 @@ async def test_both_are_used_in_a_browser_and_on_a_phone(tab: Tab) -> None:
             days=(-1, 0, 1, 3, None, 0)[place],
         )
     async with browser.page() as page:
-        await page.goto(str(tab.client.make_url(RULES)))
-        await page.get_by_label("API key").fill(await tab.api.key("ops read"))
-        await page.get_by_label("Allow changes").check()
-        await page.get_by_role("button", name="Log in").click()
+        await tab.open(page, "ops read", RULES)
         await page.get_by_label("Carrier").select_option("ups")
         await page.get_by_label("Service").fill("UPS Ground")
         await page.get_by_role("button", name="State hours").click()
