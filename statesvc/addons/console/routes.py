@@ -38,7 +38,7 @@ def served_pages(served: ServedCalls) -> list[Route]:
         list_page(),
         *shipment_pages(),
         *event_pages(),
-        *evidence_pages(),
+        *(evidence_pages() if is_on("evidence") else ()),
         *declared_pages(calls, declared),
         *subscription_pages(served.pool),
         *(promise_pages() if is_on("expectations") else ()),

@@ -33,6 +33,7 @@ from statesvc.http.inner_calls import Json
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.paging import LIMIT_MAX
 from statesvc.http.problem import Code, Problem
+from statesvc.seams import is_on
 from statesvc.shipments.plain_names import carrier_name, spaced
 from statesvc.shipments.printed_times import stated_instant
 
@@ -198,7 +199,7 @@ async def _record(visit: PageRequest, asked: AskedShipment) -> dict[str, Any]:
         "chips": [
             chip(spaced(shipment["status"]), style),
             *(chip(name, "bad" if name == Flag.CONTRADICTED else "warn") for name, _ in flags),
-            *([evidence] if visit.has(Scope.AUDIT) else ()),
+            *([evidence] if is_on("evidence") and visit.has(Scope.AUDIT) else ()),
         ],
         "acts": [] if asked.as_of else _acts(asked, is_held=bool(holds)),
         "masked": "" if visit.include or shipment["erased"] else _MASKED,

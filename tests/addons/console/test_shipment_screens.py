@@ -325,6 +325,16 @@ async def test_evidence_of_a_number_used_twice_is_of_the_parcel_whose_page_was_o
     ] == f"{PAGE}/evidence?discriminator=new"
 
 
+async def test_without_the_add_on_evidence_no_page_leads_to_it(
+    tab: Tab, scan: Statement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _steps(tab, scan, Status.DELIVERED)
+    await tab.log_in("read audit")
+    assert "Evidence for a case" in await tab.text(PAGE)
+    monkeypatch.setenv("STATESVC_ADDONS", "console")
+    assert "Evidence for a case" not in await tab.text(PAGE)
+
+
 @pytest.mark.usefixtures("own_processes")
 async def test_evidence_is_a_file_for_a_case(tab: Tab, scan: Statement) -> None:
     await _steps(tab, scan, Status.PICKED_UP, Status.DELIVERED)
