@@ -21,13 +21,13 @@ FROM (
 LEFT JOIN statesvc.stream k ON k.shipment_id = x.shipment_id
 JOIN statesvc.notification n ON n.shipment_id = x.shipment_id AND n.sequence = x.sequence AND n.subscription_id = %(subscription_id)s
 WHERE %(before_recorded_at)s::timestamptz IS NULL OR (x.recorded_at, n.webhook_id, x.number)
-    < (%(before_recorded_at)s::timestamptz, %(before_webhook_id)s::text, %(before_number)s::int)
+    < (%(before_recorded_at)s::timestamptz, %(before_webhook_id)s::text, %(before_number)s::bigint)
 UNION ALL
 SELECT t.webhook_id, NULL, t.sequence, 1, t.outcome, t.status_code, t.duration_ms, t.started_at, t.recorded_at,
     t.type, t.carrier_id, t.tracking_number, NULL, t.webhook_id, NULL, NULL
 FROM statesvc.test_attempt t
 WHERE t.subscription_id = %(subscription_id)s AND (%(before_recorded_at)s::timestamptz IS NULL OR (t.recorded_at, t.webhook_id, 1)
-    < (%(before_recorded_at)s::timestamptz, %(before_webhook_id)s::text, %(before_number)s::int))
+    < (%(before_recorded_at)s::timestamptz, %(before_webhook_id)s::text, %(before_number)s::bigint))
 ORDER BY recorded_at DESC, webhook_id DESC, number DESC LIMIT %(limit)s;
 
 -- name: recent_tries
