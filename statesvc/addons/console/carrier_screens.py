@@ -1,4 +1,4 @@
-"""Carriers: pushes of a day, silence, backlog, rollout, a candidate's differences, unknown codes."""
+"""Carriers: pushes of a day, silence, backlog, rollout, differences of a candidate, codes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

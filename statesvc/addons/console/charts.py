@@ -85,7 +85,8 @@ def bars(
             if part:
                 drawn.append(
                     Markup(
-                        '<rect class="{}" x="{:.2f}%" y="{:.1f}" width="{:.2f}%" height="{:.1f}"><title>{}</title></rect>'
+                        '<rect class="{}" x="{:.2f}%" y="{:.1f}" width="{:.2f}%" height="{:.1f}">'
+                        "<title>{}</title></rect>"
                     ).format(name, place * share, y, share * 0.88, tall, column.label)
                 )
         if label_every and place % label_every == 0:
@@ -163,7 +164,8 @@ def meter(
     kind, across, height = ("meter", "100%", 6) if width is None else ("chart", f"{width}", 10)
     return Markup(
         '<svg class="{kind}" width="{across}" height="{height}" role="img"><title>{title}</title>'
-        '<rect class="rest" width="100%" height="100%" rx="3"/><rect class="{style}" width="{filled:.1f}%" height="100%" rx="3"/></svg>'
+        '<rect class="rest" width="100%" height="100%" rx="3"/>'
+        '<rect class="{style}" width="{filled:.1f}%" height="100%" rx="3"/></svg>'
     ).format(kind=kind, across=across, height=height, title=title, filled=filled, style=style)
 
 
@@ -186,7 +188,8 @@ def _scale_text(value: float, y: float, unit: str) -> Markup:
 
 def _chart(drawn: Sequence[Markup], *, title: str, width: int | None, height: float) -> Markup:
     return Markup(
-        '<svg class="chart" role="img" width="{width}" height="{height:g}"><title>{title}</title>{drawn}</svg>'
+        '<svg class="chart" role="img" width="{width}" height="{height:g}">'
+        "<title>{title}</title>{drawn}</svg>"
     ).format(
         width="100%" if width is None else width,
         height=height,

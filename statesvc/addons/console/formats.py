@@ -81,7 +81,8 @@ def clock(at: datetime) -> Markup:
 
 def unbroken(text: str) -> Markup:
     """Keep an offset from UTC on a single line: browsers break behind its minus."""
-    return Markup(_OFFSET.sub(r'<span class="nowrap">\g<0></span>', str(escape(text))))  # noqa: S704 - escaped
+    kept = _OFFSET.sub(r'<span class="nowrap">\g<0></span>', str(escape(text)))
+    return Markup(kept)  # noqa: S704 - escaped before the marks were set
 
 
 def stated(at: str | None) -> Markup | str:

@@ -57,7 +57,10 @@ class LoginPages:
     async def _log_in(self, request: web.Request) -> web.StreamResponse:
         posted, cookie = await read_form(request), Cookie(request)
         if not is_form_token(cookie.token, posted.get("form_token", "")):
-            error = "Your browser sent no cookie with this form. Use HTTPS, or http://localhost through a tunnel, and try again."
+            error = (
+                "Your browser sent no cookie with this form. Use HTTPS, or http://localhost"
+                " through a tunnel, and try again."
+            )
             return self._page(request, error)
         token = await self._sessions.begin(
             posted.get("key", "").strip(), may_change="may_change" in posted

@@ -43,7 +43,8 @@ def _named_url(options: argparse.Namespace) -> str | None:
 
 
 def _own_url() -> str:
-    from statesvc.settings.http_settings import in_url, reached_at  # noqa: PLC0415 - loads the settings, which a service elsewhere does not need
+    # here, because a command for a service elsewhere needs no settings, nor what they load
+    from statesvc.settings.http_settings import in_url, reached_at  # noqa: PLC0415
     from statesvc.settings.service_settings import load_settings  # noqa: PLC0415
 
     http = load_settings().http
@@ -52,7 +53,8 @@ def _own_url() -> str:
 
 def _answers(address: str) -> bool:
     try:
-        with urlopen(address, timeout=_SECONDS):  # noqa: S310 - http and https, as the operator named it
+        # http and https: the operator named it
+        with urlopen(address, timeout=_SECONDS):  # noqa: S310
             return True
     except HTTPError:
         return True

@@ -131,7 +131,8 @@ def town_of(place: Event | None) -> str:
 def conflict_sentences(conflict: Event, known: Event | None) -> list[str]:
     """Return the contradiction and its outcome. `known`: the earlier event, if at hand."""
     sentences = [
-        f"The carrier sent an event under an id that it had used before ({conflict['event_id']}), with other facts.",
+        f"The carrier sent an event under an id that it had used before ({conflict['event_id']}),"
+        " with other facts.",
         "What came first counts; this changed nothing.",
     ]
     if conflict["shipment_id"] != conflict["claimed_shipment_id"]:
@@ -172,7 +173,8 @@ def _differences(first: Event, second: Event) -> Iterator[str]:
         if first[name] != second[name]:
             yield f"First {said} was {_shown(first, name)}, then {_shown(second, name)}."
     if place_of(first) != place_of(second):
-        yield f"First the place was {place_of(first) or 'not stated'}, then {place_of(second) or 'not stated'}."
+        before, after = (place_of(event) or "not stated" for event in (first, second))
+        yield f"First the place was {before}, then {after}."
 
 
 def _shown(event: Event, name: str) -> str:

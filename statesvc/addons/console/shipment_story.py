@@ -123,8 +123,9 @@ def _sentence(line: TimelineLine, ended: datetime, status: str) -> str:
     after = duration((datetime.fromisoformat(line.event["occurred_at"]) - ended).total_seconds())
     place = f" in {line.where}" if line.where else ""
     return (
-        f"{after} after “{spaced(status)}” the carrier scanned the parcel “{what_it_says(line.event)}”{place} "
-        f"(statement {line.event['version']}). The status stays “{spaced(status)}”."
+        f"{after} after “{spaced(status)}” the carrier scanned the parcel"
+        f" “{what_it_says(line.event)}”{place} (statement {line.event['version']})."
+        f" The status stays “{spaced(status)}”."
     )
 
 
@@ -168,7 +169,8 @@ def _told(notification: Event) -> str:
         answer = f"{last['status_code']} in " if last["status_code"] else ""
         return f"{name} was notified {at:%d %b %H:%M:%S} ({answer}{last['duration_ms']:,} ms)"
     if notification["outcome"]:
-        return f"{name} was not notified: {spaced(notification['outcome'])} after {len(attempts)} tries"
+        outcome = spaced(notification["outcome"])
+        return f"{name} was not notified: {outcome} after {len(attempts)} tries"
     return f"{name} is still to be notified"
 
 

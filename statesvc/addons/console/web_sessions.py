@@ -165,7 +165,8 @@ class WebSessions:
         if _is_signed(token):
             raise Problem(
                 Code.CONFLICT,
-                "this session began while the database took no writes, and only reads: log out, and in again",
+                "this session began while the database took no writes, and only reads: log out, and"
+                " in again",
             )
         async with self._pool.connection() as connection:
             await connection.execute(
