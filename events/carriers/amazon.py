@@ -136,11 +136,13 @@ def _milestones(
     carriers_own = _text(kit.child(identifier, "carrierTracking").get("trackingNumber"))
     freight = (_text(identifier.get(name)) for name in FREIGHT_NUMBERS)
     number = (
+        # an order that Amazon fulfils is known to its seller by Amazon's number
         _text(identifier.get("aftn"))
         or carriers_own
         or next((found for found in freight if found), None)
     )
     name = (
+        # the latest repeats the newest of the history
         "milestoneHistory" if kit.as_list(shipment.get("milestoneHistory")) else "latestMilestone"
     )
     readings: list[kit.Reading] = []
@@ -181,6 +183,7 @@ def _package(
     package: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
 ) -> list[kit.Reading]:
     """Read a package; the first version of the API spells the names with a capital."""
+    # the first version of the API spells the names with a capital
     package = _uncapitalized(package)
     number, pointer = _text(package.get("trackingNumber")), f"{where}/trackingEvents"
     readings: list[kit.Reading] = []
@@ -210,6 +213,7 @@ def _package(
         )
     status = _text(package.get("currentStatus"))
     rollup = (
+        # lost or destroyed, without distinction: a guess would be wrong for one of them
         kit.UNMAPPED if status == UNDELIVERABLE else CODES.get(("", status or ""), kit.UNMAPPED)
     )
     if not kit.as_list(package.get("trackingEvents")) and status is not None:

@@ -72,6 +72,7 @@ def _time(printed: str | None, at: kit.EventPlace, received_at: datetime) -> kit
         found = kit.read_epoch(
             int(epoch["milliseconds"]), milliseconds=True, received_at=received_at
         )
+        # the instant is the epoch's; the wall clock, which the SOAP answer prints, enters the id
         return _at_place(found, epoch["offset"])
     return CLOCK.read(printed, at, received_at=received_at)
 
@@ -88,6 +89,7 @@ def _at_place(found: kit.PrintedTime | None, printed: str | None) -> kit.Printed
 
 
 def _place(printed: str | None) -> kit.EventPlace:
+    # from the right: cities have commas too
     city, comma, name = (printed or "").rpartition(",")
     country = kit.country_code(name.strip()) if comma else None
     if country is None or len(country) != 2:
@@ -104,6 +106,7 @@ def _from_xml(document: kit.Document) -> Iterator[Update]:
         results = (
             result
             for list_ in answer.iterfind("TrackingResults")
+            # at any depth: SOAP groups the results by waybill as pairs of key and value
             for result in list_.iter("TrackingResult")
         )
         for index, result in enumerate(results, start=1):

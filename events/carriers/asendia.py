@@ -75,6 +75,7 @@ def _sync(
                 description=kit.text(event.get("carrierEventDescription"))
                 or kit.text(event.get("description")),
                 native_id=kit.text(event.get("id")),
+                # Sync numbers the events of each shipment from 1
                 native_id_per_number=True,
             ),
             kit.text(shipment.get("trackingNumber")),
@@ -85,6 +86,7 @@ def _sync(
 def _usa(
     shipment: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
+    # one list alone: details repeat the milestones in the words of the last mile
     name = next((name for name in _MILESTONES if kit.as_list(shipment.get(name))), _MILESTONES[0])
     pointer = f"{where}/{name}"
     for index, event in kit.objects_at(shipment, name, where, rejections):

@@ -48,6 +48,7 @@ def normalize(
             (f"{pointer}/{index}", scan)
             for index, scan in kit.objects(details, pointer, rejections)
         ]
+        # a push of the kind Lite: the shipment is its only scan
         if details is None and kit.text(shipment.get("Scan")):
             scans = [(where, shipment)]
         elif not scans and not kit.as_list(details) and kit.text(shipment.get("Status")):
@@ -88,6 +89,7 @@ def _scan(scan: kit.JsonObject, where: str, signed_by: object, received_at: date
 
 def _by_code(raw: kit.Raw) -> kit.Meaning | None:
     code = raw.code or ""
+    # JSON prints codes as numbers, without their leading zeros
     found = CODES.get((raw.type or "T", code.zfill(3) if _DIGITS.fullmatch(code) else code))
     return None if found is None else _on_its_way(found, raw)
 

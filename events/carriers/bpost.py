@@ -75,10 +75,12 @@ def _events(
     step = kit.text(kit.child(item, "activeStep").get("knownProcessStep"))
     of_item = STEPS.get((step or "",), kit.UNMAPPED)
     events = kit.objects_at(item, "events", where, rejections, required=step is None)
+    # by the printed time, which sorts as text: the list has no promised order
     newest: str | None = max((_printed(event) or "" for _, event in events), default="")
     for index, event in events:
         key, printed = event.get("key"), _printed(event)
         words = _worded(key)
+        # a text would enter the log in clear as a code
         raw = kit.Raw(code=key if type(key) is str and kit.looks_like_code(key) else None)
         known = by_text(words or "")
         yield kit.Scan(
@@ -94,6 +96,7 @@ def _events(
             place=kit.place(facility=_name(event.get("location"))),
             description=words or kit.text(event.get("description")),
         )
+        # only the first of several at the same time: the step is one event's
         newest = newest if printed != newest else None
     if not events and of_item is not kit.UNMAPPED:
         time = CLOCK.read(None, received_at=received_at)
@@ -120,6 +123,7 @@ def _worded(key: object) -> str | None:
         for name, of in key.items()
         if type(of) is dict and (words := kit.text(of.get("description")))
     }
+    # the tables know English texts; another language is still a description
     return found.get("en") or next(iter(found.values()), None)
 
 
@@ -152,6 +156,7 @@ def _reread(raw: kit.Raw) -> kit.Meaning | None:
 
 
 def _meaning(raw: kit.Raw, words: str) -> kit.Meaning:
+    # a description is the state, a dash and its detail (`Sorted - sorted_out`)
     state = words.partition(" - ")[0]
     return kit.finest((raw.code, _reread(raw)), (state, CODES.get((state,))))
 

@@ -100,8 +100,10 @@ def _scan(
         where=where,
         raw=raw,
         meaning=_meaning(raw),
+        # without `time_shift` beside it, which is not the offset
         time=CLOCK.read(kit.text(event.get("local_date_time")), at, received_at=received_at),
         place=at,
+        # the English text: the French one arrives mis-encoded
         description=kit.text(event.get("code_description_en")) or kit.text(event.get("comment")),
     )
 

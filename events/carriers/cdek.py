@@ -36,6 +36,7 @@ OTHERS: Final = frozenset(
 
 BACK: Final = "is_return=true"
 
+# `office of CDEK`, printed where the city is unknown
 _NO_CITY: Final = "Офис СДЭК"
 
 
@@ -53,6 +54,7 @@ def _read(
         for index, member in kit.objects(body, where, rejections):
             yield from _read(member, f"{where}/{index}", received_at, rejections)
         return
+    # an answer has no type
     kind = kit.text(body.get("type")) if type(body) is dict else None
     if type(body) is dict and kind in {STATUS, PROBLEM}:
         told = kit.object_at(body, "attributes", where, rejections)
@@ -89,6 +91,7 @@ def _ordered(
         for index, each in kit.objects_at(
             order, name, where, rejections, required=is_status, but={"statuses"}
         ):
+            # CDEK takes a status back by this mark
             if each.get("deleted") is True:
                 rejections.note_nothing()
             else:
@@ -126,12 +129,14 @@ def _scan(
 ) -> kit.Scan:
     code = kit.text(of.get("code")) or kit.text(of.get("status_code"))
     raw = kit.Raw(
+        # problems have numbers of their own, which statuses have too
         type=kind if kind == PROBLEM else None,
         code=code,
         reason=kit.text(of.get("status_reason_code")) or kit.text(of.get("reason_code")),
         further=(BACK,) if is_back else (),
     )
     city = kit.text(of.get("city_name")) or kit.text(of.get("city"))
+    # the status' own time before that of the webhook, which may be sent much later
     printed = next(
         (
             at

@@ -17,6 +17,7 @@ from events.carriers import kit
 # (type, status of two digits).
 CODES: Final = kit.meanings("correios_codes.csv")
 
+# once `not found`, now `has not reached its unit`: the code alone does not tell which
 CHANGED: Final = ("BDE", "09")
 NOT_FOUND: Final = "objeto não localizado"
 LOST: Final = kit.Meaning(kit.Kind.SCAN, kit.Status.EXCEPTION, kit.Reason.LOST)
@@ -104,6 +105,8 @@ def _scans(
 ) -> Iterator[kit.Scan]:
     listed = next((name for name in _EVENTS if name in parcel), _EVENTS[0])
     for index, event in kit.objects_at(parcel, listed, where, rejections):
+        # the older answers call the type `tipo` and what is below it `status`; the newer ones
+        # `codigo` and `tipo`
         older = "status" in event
         raw = kit.Raw(
             type=kit.text(event.get("tipo" if older else "codigo")),
@@ -130,11 +133,13 @@ def _worded(raw: kit.Raw, words: str | None) -> kit.Meaning:
 
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
+    # the text decides, and is sealed
     return None if (raw.type, (raw.code or "").zfill(2)) == CHANGED else _meaning(raw)
 
 
 def _meaning(raw: kit.Raw) -> kit.Meaning:
     event, status = raw.type or "", raw.code or ""
+    # older answers print `1` for `01`
     return CODES.get((event, status)) or CODES.get((event, status.zfill(2)), kit.UNMAPPED)
 
 
@@ -142,6 +147,7 @@ def _time(
     event: kit.JsonObject, where_at: kit.EventPlace, received_at: datetime
 ) -> kit.PrintedTime | None:
     created = event.get("dtHrCriado")
+    # the app prints the time as an object with the name of its zone
     if type(created) is dict:
         return CLOCK.read_with_offset(
             kit.text(created.get("date")),
@@ -173,6 +179,7 @@ def _place(unit: kit.JsonObject) -> kit.EventPlace:
         return kit.place(city=city, region=None if state in _NO_STATES else state, country="BR")
     country = kit.country_code(name)
     return (
+        # abroad a unit is a country; at home it may be an office without a city
         kit.place(country=country) if country in kit.known_countries() else kit.place(facility=name)
     )
 

@@ -20,6 +20,7 @@ CODES: Final = kit.meanings("delhivery_codes.csv")
 NSL_CODES: Final = kit.meanings("delhivery_nsl_codes.csv")
 
 _SHIPMENT: Final = frozenset({"Shipment"})
+# a scan without a type is read as one on the way forward
 _FORWARD: Final = frozenset({None, "UD"})
 
 CLOCK: Final = kit.Clock(
@@ -75,6 +76,7 @@ def normalize(
 
 def _meaning(raw: kit.Raw) -> kit.Meaning:
     finer = next((known for code in raw.further if (known := NSL_CODES.get((code,)))), None)
+    # on the way back the same NSL codes are about the return, whose word is the finer statement
     if finer is not None and raw.type in _FORWARD:
         return finer
     word = (raw.code or "").casefold()
@@ -123,6 +125,7 @@ def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, 
 
 def _scans(shipment: kit.JsonObject, where: str, rejections: kit.Rejections) -> list[DelhiveryScan]:
     """Return the scans, the status first unless the list repeats it."""
+    # a push prints the code of its status beside it, an answer within it
     code = kit.text(shipment.get("NSLCode"))
     scans = []
     for index, member in kit.objects_at(
@@ -138,6 +141,7 @@ def _scans(shipment: kit.JsonObject, where: str, rejections: kit.Rejections) -> 
                 city=kit.text(detail.get("ScannedLocation")),
                 words=kit.text(detail.get("Instructions")),
                 code=kit.text(detail.get("StatusCode")),
+                # `Recieved` is Delhivery's spelling
                 signatory=kit.text(kit.child(shipment, "Status").get("RecievedBy")),
             )
         )
@@ -152,6 +156,7 @@ def _scans(shipment: kit.JsonObject, where: str, rejections: kit.Rejections) -> 
         code=kit.text(status.get("StatusCode")) or code,
         signatory=kit.text(status.get("RecievedBy")) or kit.text(status.get("ReceivedBy")),
     )
+    # word and time alone: the other fields need not be in both copies
     if not status or any((scan.word, scan.at) == (newest.word, newest.at) for scan in scans):
         return scans
     return [newest, *scans]

@@ -114,6 +114,7 @@ def _time(
         kit.text(event.get("timeZone")),
     )
     printed = f"{date} {time}" if date and time else date
+    # by zone, not by offset: DHL prints the standard name all year
     named = _ZONES.get((short or "").upper(), short)
     found = CLOCK.read_with_offset(printed, named, where_at, received_at=received_at)
     return found if found is None or found.zone is None else replace(found, zone=short)

@@ -90,6 +90,7 @@ def _of_xml(document: kit.Document) -> list[kit.JsonObject]:
             "strActionTime": header.get("strStatusTransTime"),
         }
         actions = [_fields(each) for each in consignment.iterfind("CNBODY/CNACTION")]
+        # without the time, which the header and the body need not print alike
         same = ("strAction", "strActionDate")
         if newest["strAction"] and not any(
             all(each.get(name) == newest[name] for name in same) for each in actions
@@ -131,6 +132,7 @@ def _reading(
     service: str | None,
 ) -> tuple[kit.Reading, ...]:
     """Read an event; a push prints the code where an answer prints its words."""
+    # only a push prints words beside its action, which is a code then
     pushed = kit.text(event.get("strActionDesc"))
     code = kit.text(event.get("strCode")) or (kit.text(event.get("strAction")) if pushed else None)
     date, time, manifest = (

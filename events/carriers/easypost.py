@@ -103,6 +103,7 @@ def _tracker(
         tracker, "tracking_details", where, rejections, required="status" not in tracker
     )
     scans = [(f"{where}/tracking_details/{at}", scan) for at, scan in found]
+    # the tracker's own status repeats the newest detail
     if not kit.as_list(details):
         scans = list(_rollup(tracker, where))
     number = kit.text(tracker.get("tracking_code"))
@@ -131,6 +132,7 @@ def _rollup(tracker: kit.JsonObject, where: str) -> Iterator[tuple[str, kit.Json
         yield (
             where,
             {
+                # the tracker's message is not a scan's
                 **tracker,
                 "datetime": tracker.get("updated_at"),
                 "message": None,
@@ -153,6 +155,8 @@ def _scan(scan: kit.JsonObject, pointer: str, received_at: datetime) -> kit.Scan
         kit.text(scan.get("carrier_code")),
     )
     words = kit.text(scan.get("message"))
+    # then the operating carrier's code is all that there is, and EasyPost publishes no list of
+    # those
     silent = status is None and detail is None
     return kit.Scan(
         where=pointer,
@@ -170,14 +174,17 @@ def _meaning(status: str | None, detail: str | None, words: str) -> kit.Meaning:
     by_status = CODES.get(("status", status or "unknown"))
     if by_status is None:
         return kit.UNMAPPED
+    # a detail must not take a delivery or a return back
     if detail is None or status in DECISIVE or ("silent", detail) in CODES:
         return by_status
     trouble = CODES.get(("trouble", detail))
     if trouble is not None:
+        # EasyPost has no detail for an attempt: its message alone says so
         return ATTEMPTED if detail == AMBIGUOUS and words in ATTEMPTS else trouble
     movement = CODES.get(("movement", detail))
     if movement is None:
         return by_status.of_category()
+    # `out_for_delivery` with a detail of movement stays what it is: the status is the finer
     return movement if status is None or status in REFINED else by_status
 
 

@@ -81,11 +81,13 @@ def normalize(
     ):
         time = (
             CLOCK.read_with_offset(event.at, event.offset, received_at=received_at)
+            # an offset within the time wins over the field beside it, which repeats it
             if _is_naive(event)
             else None
         )
         time = time or CLOCK.read(event.at, received_at=received_at)
         if time is None:
+            # once for the event, not for each of its things
             rejections.add(pointer=event.where, why="a time in no known format")
             continue
         yield from _readings(event, time)
@@ -101,6 +103,7 @@ def _readings(event: EpcisEvent, time: kit.PrintedTime) -> Iterator[kit.Reading]
     arrives = bool({event.location, event.read_point} & event.destinations)
     meaning = ERROR if event.is_error else _meaning(raw, arrives=arrives)
     somewhere: kit.EventPlace = kit.place(facility=event.read_point or event.location)
+    # the most definite list alone: a parent stands for what is packed in it
     numbers: tuple[str | None, ...] = next((found for found in event.numbers if found), (None,))
     for number in numbers:
         yield kit.Reading(
@@ -111,6 +114,7 @@ def _readings(event: EpcisEvent, time: kit.PrintedTime) -> Iterator[kit.Reading]
             raw=raw,
             time=time,
             place=somewhere,
+            # under the event's id the retraction would be a duplicate of it
             native_id=f"{event.event_id}{_ERROR_SUFFIX}"
             if event.event_id and event.is_error
             else event.event_id,
@@ -126,6 +130,7 @@ def _meaning(raw: kit.Raw, *, arrives: bool) -> kit.Meaning:
     """Read an event. `arrives`: it happened at its own destination."""
     step, disposition = _word(raw.code), _word(raw.reason)
     by_step, by_disposition = CODES.get(("bizStep", step)), CODES.get(("disposition", disposition))
+    # a damaged thing may be shipped on: the trouble is the news
     if disposition in TROUBLE and by_disposition is not None:
         return by_disposition
     if step == "receiving" and arrives:
@@ -136,6 +141,7 @@ def _meaning(raw: kit.Raw, *, arrives: bool) -> kit.Meaning:
             if by_step.kind is kit.Kind.INFO and by_disposition is not None
             else by_step
         )
+    # an unknown step is a dead letter, even where the disposition is known
     if raw.code:
         return kit.UNMAPPED
     return by_disposition or (kit.UNMAPPED if raw.reason else TALK)
@@ -275,6 +281,7 @@ def _xml_event(event: _Element, where: str) -> EpcisEvent:
     for name in ("baseExtension", "extension"):
         inner = event.find(name)
         if inner is not None:
+            # the event's own fields win over those of the extension
             fields = kit.texts(inner) | fields
     lists = ("epcList", "outputEPCList", "inputEPCList", "childEPCs")
     parent = fields.get("parentID")

@@ -49,6 +49,7 @@ def _results(
             )
     if _RESULT_KEYS & value.keys():
         return [(pointer, value)]
+    # after the results: one of several numbers may have an `error` of its own
     if not value or _ERROR_KEYS & value.keys():
         return []
     raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "no track result of FedEx")
@@ -135,6 +136,7 @@ def _place(event: kit.JsonObject) -> kit.EventPlace:
 
 def _service(result: kit.JsonObject) -> str | None:
     printed = kit.child(result, "serviceDetail")
+    # the type before the description, which FedEx translates
     return kit.text(printed.get("type")) or kit.text(printed.get("description"))
 
 
@@ -142,4 +144,5 @@ def _printed_estimate(result: kit.JsonObject) -> str | None:
     for printed in kit.as_list(result.get("dateAndTimes")):
         if type(printed) is dict and printed.get("type") == _ESTIMATE:
             return kit.text(printed.get("dateTime"))
+    # the end of the window: an estimate is the time by which the parcel is there
     return kit.text(kit.child(result, "estimatedDeliveryTimeWindow", "window").get("ends"))

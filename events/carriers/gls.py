@@ -18,6 +18,7 @@ from events.carriers import kit
 # `text` in lower case.
 CODES: Final = kit.meanings("gls_codes.csv")
 
+# GLS prints the same sentence with different apostrophes
 _APOSTROPHES: Final = str.maketrans({"\u2019": "'", "\u00b4": "'"})
 
 _PUBLIC: Final = "tuStatus"
@@ -35,6 +36,7 @@ def normalize(
 ) -> Iterator[kit.Reading]:
     """Yield the events of an answer; parcels with errors have none."""
     answer = kit.read_json(body)
+    # before the API's: the public tracking has neither `parcels` nor codes
     if type(answer) is dict and _PUBLIC in answer:
         for index, parcel in kit.objects_at(answer, _PUBLIC, "", rejections):
             yield from _public(parcel, f"/{_PUBLIC}/{index}", received_at, rejections)
@@ -47,6 +49,7 @@ def normalize(
         )
         return
     for where, parcel in _parcels(answer, rejections):
+        # the requested number may be a reference: GLS's own is the one that others print
         number = kit.text(parcel.get("unitno")) or kit.text(parcel.get("requested"))
         for pointer, event in _events(parcel, where, rejections):
             raw, words = (
@@ -103,6 +106,7 @@ def _public(
         kit.text(kit.child(parcel, "progressBar").get("statusInfo")),
     )
     history = kit.objects_at(parcel, "history", where, rejections, required=state is None)
+    # by the printed time, which sorts as text: the list has no promised order
     newest: str | None = max((_printed(event) or "" for _, event in history), default="")
     for index, event in history:
         words, printed, address = (
@@ -132,6 +136,7 @@ def _public(
             number,
             rejections,
         )
+        # only the first of several at the same time: the state is one event's
         newest = newest if printed != newest else None
     if not history and state is not None and ("status", state) in CODES:
         time = CLOCK.read(None, received_at=received_at)
@@ -202,6 +207,7 @@ def _meaning(raw: kit.Raw, words: str) -> kit.Meaning:
     group = (raw.code or "").partition(".")[0]
     return kit.finest(
         (raw.code, _reread(raw)),
+        # the sentence before the group: it is from GLS's own list, the group covers several
         (sentence, CODES.get(("text", sentence))),
         (group, CODES.get(("group", group))),
     )

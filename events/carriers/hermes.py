@@ -83,6 +83,7 @@ def _time(printed: object, received_at: datetime) -> kit.PrintedTime | None:
     """Read a time; the names of the newer API come with a text, or with an epoch in
     milliseconds.
     """
+    # beyond it no date exists, and the conversion would overflow
     if type(printed) is int and abs(printed) < EPOCHS_MAX:
         return kit.read_epoch(printed, milliseconds=True, received_at=received_at)
     return CLOCK.read(kit.text(printed), received_at=received_at)

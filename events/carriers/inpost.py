@@ -49,6 +49,7 @@ def normalize(
 def _parcels(body: object, received_at: datetime, rejections: kit.Rejections) -> Iterator[_Parcel]:
     if type(body) is not dict:
         raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "JSON, but nothing of InPost")
+    # all three: a tracking answer may have a `payload` or an `event` of its own
     if body.keys() >= _PUSH:
         payload = kit.object_at(body, "payload", "", rejections)
         yield _Parcel(
@@ -94,6 +95,7 @@ def _push(
         rejections.note_nothing()
     if _says_no_state(push, payload):
         return
+    # a webhook about a confirmation names no status: its own name is the state
     raw = kit.Raw(code=kit.text(payload.get("status")) or kit.text(push.get("event")))
     yield kit.Scan(
         where="/payload",
@@ -118,6 +120,7 @@ def _shipx(
     `agency` is the branch; `origin_status` is the status in the words of the system behind ShipX.
     """
     for index, step in kit.objects_at(parcel, "tracking_details", "", rejections):
+        # the system behind ShipX has finer words, kept for evidence and not read
         raw = kit.Raw(code=kit.text(step.get("status")), reason=kit.text(step.get("origin_status")))
         yield kit.Scan(
             where=f"/tracking_details/{index}",
@@ -143,6 +146,7 @@ def _log(
 
 def _meaning(raw: kit.Raw) -> kit.Meaning:
     code = raw.code or ""
+    # the app's API prints the statuses of ShipX in capitals
     return CODES.get((code,)) or CODES.get((code.lower(),), kit.UNMAPPED)
 
 

@@ -16,9 +16,11 @@ CODES: Final = kit.meanings("jtexpress_codes.csv")
 # The names of scans in lower case.
 NAMES: Final = kit.meanings("jtexpress_names.csv")
 
+# a problem on some platforms, an arrival on others
 AMBIGUOUS: Final = "110"
 
 CLOCK: Final = kit.Clock(formats=kit.TimeFormats("%Y-%m-%d %H:%M:%S"))
+# its platform prints no zone, and its numbers have no prefix of the country
 VIETNAM: Final = kit.Clock(formats=CLOCK.formats, default_zone="Asia/Ho_Chi_Minh", country="VN")
 # Countries by the prefix of their numbers, for local times without a zone.
 HOMES: Final = {
@@ -60,6 +62,7 @@ def normalize(
 
 def _parcels(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, kit.JsonObject]]:
     where = ""
+    # an answer wraps its parcels, a push is the list or a parcel itself
     if type(body) is dict and "code" in body and "msg" in body:
         where, body = (
             "/data",
@@ -83,6 +86,7 @@ def _scans(
         names = tuple(
             name
             for name in (kit.text(scan.get("scanTypeName")), kit.text(scan.get("scanType")))
+            # only documented names: an unknown one must not keep the code from being read
             if name and (name.casefold(),) in NAMES
         )
         code, kind = kit.text(scan.get("scanTypeCode")), kit.text(scan.get("scanType")) or ""
@@ -91,6 +95,7 @@ def _scans(
         raw = kit.Raw(code=code, reason=kit.text(scan.get("problemType")), further=names[:1])
         at, clock = _place(scan), VIETNAM if _OF_VIETNAM in scan else CLOCK
         meaning = _meaning(raw)
+        # without a name the platform decides, and that of Vietnam means an arrival
         if not names and raw.code == AMBIGUOUS and clock is VIETNAM:
             meaning = NAMES[("arrival",)]
         yield kit.Scan(

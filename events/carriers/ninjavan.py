@@ -18,6 +18,7 @@ CODES: Final = {kit.spelled(key[0]): meaning for key, meaning in _TABLE.items()}
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, default_zone="Asia/Singapore")
 
+# the whole leg is marked: a scan alone does not say which way the parcel goes
 RETURN: Final = "is_parcel_on_rts_leg"
 _ON_THE_WAY_BACK: Final = frozenset(
     {
@@ -86,6 +87,7 @@ def _scan(event: kit.JsonObject, where: str, received_at: datetime) -> kit.Scan:
     raw = kit.Raw(
         type=kit.text(event.get("status")),
         code=said,
+        # `event` names the same particulars
         reason=state if said is None else None,
         further=(RETURN,) if event.get(RETURN) is True else (),
     )
@@ -109,6 +111,7 @@ def _meaning(raw: kit.Raw) -> kit.Meaning:
     stated = f"{raw.type}, {raw.reason}" if raw.type and raw.reason else None
     found = kit.finest(
         *(
+            # versions differ in case and hyphens of the same words
             (part, CODES.get(kit.spelled(part)) if part else None)
             for part in (raw.code, stated, raw.type)
         )
@@ -126,6 +129,7 @@ def _place(event: kit.JsonObject, information: list[kit.JsonObject]) -> kit.Even
     hub = next((member for member in information if "hub" in member), None)
     if hub is not None:
         return kit.place(city=hub.get("city"), country=hub.get("country"), facility=hub.get("hub"))
+    # the first version prints the hub in the comment alone, and other comments there too
     comment = _HUB.fullmatch(kit.text(event.get("comments")) or "")
     return (
         kit.place(city=comment["city"], country=comment["country"], facility=comment["hub"])

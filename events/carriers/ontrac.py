@@ -31,6 +31,7 @@ CATEGORIES: Final = {
     "not yet received": kit.Meaning(kit.Kind.SCAN, kit.Status.INFO_RECEIVED),
     "in transit": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
     "out for delivery": kit.Meaning(kit.Kind.SCAN, kit.Status.OUT_FOR_DELIVERY),
+    # LaserShip's event types have no blanks
     "outfordelivery": kit.Meaning(kit.Kind.SCAN, kit.Status.OUT_FOR_DELIVERY),
     "attempted": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERY_ATTEMPTED),
     "delivered": kit.Meaning(kit.Kind.SCAN, kit.Status.DELIVERED),
@@ -136,6 +137,7 @@ def _json_scans(
         printed = next(
             (
                 found
+                # with an offset before without: the names are those of two generations of the API
                 for name in ("ZonedEventDateTime", "UtcEventDateTime", "DateTime", "UTCDateTime")
                 if (found := kit.text(event.get(name)))
             ),
@@ -179,6 +181,7 @@ def _scans(
             city=fields.get("City"),
             region=fields.get("State"),
             postal_code=fields.get("Zip"),
+            # OnTrac prints no country, and delivers in the United States alone
             country="US" if "City" in fields or "State" in fields or "Zip" in fields else None,
             facility=fields.get("Facility"),
         )

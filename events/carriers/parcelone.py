@@ -20,6 +20,7 @@ CODES: Final = kit.meanings("parcelone_codes.csv")
 FORMATS: Final = kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]")
 CLOCK: Final = kit.Clock(formats=FORMATS, default_zone="Europe/Berlin")
 
+# that of the last mile last: it changes with the carrier
 _NUMBERS: Final = ("TrackingID", "P1Trackno", "CarrierTrackingID")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "success"})
 
@@ -73,6 +74,7 @@ def _scans(
 ) -> Iterator[kit.Scan]:
     rollup = kit.text(result.get("StatusCode"))
     events = kit.objects_at(result, "Events", where, rejections, required=rollup is None)
+    # the rollup repeats the newest event
     if not kit.as_list(result.get("Events")) and ("status", rollup) in CODES:
         events, where = (
             [(0, {"StatusCode": rollup, "DateTime": result.get("DeliveryDate")})],
@@ -98,6 +100,7 @@ def _last_mile_scans(
 ) -> Iterator[kit.Scan]:
     for index, event in kit.objects_at(body, "TrackingEvents", where, rejections):
         country, _, city = (kit.text(event.get("Location")) or "").partition(" ")
+        # TrackLMC prints the country before the city (`DE Berlin`)
         is_country = len(country) == 2 and country.isupper()
         where_at = kit.position_in_line(
             city if is_country else kit.text(event.get("Location")),
@@ -110,6 +113,7 @@ def _last_mile_scans(
             raw=raw,
             meaning=_last_mile_meaning(raw),
             time=CLOCK.read(
+                # the local time first: it enters the id, and the other interfaces print it
                 kit.text(event.get("EventdateCET")) or kit.text(event.get("EventdateUTC")),
                 where_at,
                 received_at=received_at,
@@ -138,6 +142,7 @@ def _reread(raw: kit.Raw) -> kit.Meaning | None:
     """
     if raw.reason is not None:
         return _last_mile_meaning(raw)
+    # the three interfaces share the raw fields, but not their codes
     return None if ("event", raw.code or "") in CODES else _meaning(raw)
 
 

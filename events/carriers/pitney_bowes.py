@@ -63,6 +63,7 @@ def _packages(
         for index, package in kit.objects_at(body, "Packages", where, rejections):
             yield from _packages(package, f"{where}/Packages/{index}", rejections)
     elif type(body) is dict and {"PackageTrackingEvents", "scanDetailsList"} & body.keys():
+        # an unknown number is answered with an empty package and a message
         if kit.text(body.get("ErrorMessage")) is None:
             yield where, body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
@@ -96,11 +97,13 @@ def _of_return(
 def _time(
     day: str | None, clock: str | None, at: kit.EventPlace, received_at: datetime
 ) -> kit.PrintedTime | None:
+    # the day of the one and the time of day of the other, each by its own offset
     dated, timed = _wall(day), _wall(clock)
     if dated is None:
         return CLOCK.read(day, at, received_at=received_at)
     wall = f"{dated:%Y-%m-%d}" if timed is None else f"{dated:%Y-%m-%d} {timed:%H:%M:%S}"
     found = CLOCK.read(wall, at, received_at=received_at)
+    # as printed, for evidence: the wall clock was put together here
     printed = " ".join(part for part in (day, clock) if part)
     return replace(found, printed=printed) if found is not None else None
 
@@ -113,6 +116,7 @@ def _wall(printed: str | None) -> datetime | None:
     offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"])) * (
         -1 if found["sign"] == "-" else 1
     )
+    # no place is farther from UTC: it is no offset
     if abs(offset) > timedelta(hours=14):
         return None
     try:
@@ -166,6 +170,7 @@ def _meaning(raw: kit.Raw) -> kit.Meaning:
         CODES.get(("scan", raw.code or "")),
         CODES.get(("status", "".join((status or "").split()).casefold())),
     )
+    # `InTransit` covers many scans, for which the carrier's code is finer
     if of_status is None or (of_scan is not None and of_status.status is kit.Status.IN_TRANSIT):
         return of_scan or kit.UNMAPPED
     return of_status

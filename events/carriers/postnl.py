@@ -88,6 +88,7 @@ def _scans(
     for index, event in events:
         raw = kit.Raw(code=kit.text(event.get("Code")))
         yield _scan(event, raw, event.get("Description"), f"{where}/Event/{index}", received_at)
+    # each status repeats an event at the same time
     if events:
         return
     older = kit.objects_at(shipment, "OldStatus", where, rejections, required=False, but=_LISTS)
@@ -112,6 +113,7 @@ def _scan(
         kit.text(step.get("TimeStamp")) or kit.text(step.get("Timestamp")),
         kit.text(description),
     )
+    # older answers print `01B` for the code B01, and for others as well: there a known text decides
     worded = _by_text(words or "") if _REVERSED.search(raw.code or "") else None
     return kit.Scan(
         where=where,

@@ -89,6 +89,7 @@ def _rest_scans(
 
 def _reread(raw: kit.Raw) -> kit.Meaning | None:
     code = raw.code or ""
+    # `Other` needs its text, which is sealed
     return None if code in _WORDED else _CLEAR.get(code, kit.UNMAPPED)
 
 
@@ -98,8 +99,10 @@ def _scans(
     for index, scan in kit.elements_at(info, "Scans/Scan", where, rejections):
         fields = kit.texts(scan)
         code, words = fields.get("ScanType"), fields.get("Description")
+        # depots are Canadian, and named with their province at the end
         where_at = kit.position_in_line(kit.text_at(scan, "Depot/Name"), country="CA")
         date, time = fields.get("ScanDate"), fields.get("ScanTime")
+        # the text ends with a dash where a detail would follow
         shape = kit.collapse(words or "").rstrip(" -").lower()
         yield kit.Scan(
             where=f"{where}/Scan[{index}]",

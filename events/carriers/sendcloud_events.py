@@ -128,6 +128,7 @@ def meaning(raw: kit.Raw) -> kit.Meaning:
         or found.status not in (kit.Status.EXCEPTION, kit.Status.DELIVERY_ATTEMPTED)
     ):
         return found
+    # the only particular that ends the journey; the others give a reason
     if particular.status is kit.Status.DESTROYED:
         return particular
     return found._replace(reason=particular.reason or found.reason)

@@ -39,8 +39,10 @@ def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) ->
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Sendle"
         )
+    # a webhook's: an answer does not repeat its number
     number = kit.text(order.get("sendle_reference")) or kit.text(order.get("tracking_id"))
     readings = kit.readings_of(_scans(order, received_at, rejections), number, rejections)
+    # named in a sentence of its own, as `Info` after the delivery
     signed = (_SIGNED.fullmatch(reading.description or "") for reading in readings)
     readings = kit.with_signer(
         readings, next((kit.signer(found["name"]) for found in signed if found), None)
@@ -85,6 +87,7 @@ def _scans(
     origin, destination = (
         kit.text(kit.child(order, end).get("country")) for end in ("origin", "destination")
     )
+    # a line of a shipment abroad may be at either end
     country = origin if origin == destination else None
     pushed = _EVENTS not in order and _EVENT_FIELDS & order.keys()
     for index, event in [(0, order)] if pushed else kit.objects_at(order, _EVENTS, "", rejections):

@@ -47,6 +47,7 @@ _ERROR_FIELDS: Final = frozenset(
 def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
+    # a push is a form with one field, or the field's content by itself
     content = kit.form_fields(body).get(_FIELD, body)
     routes = (
         _from_xml(kit.read_xml(content))
@@ -103,6 +104,7 @@ def _from_json(
         raise kit.UnreadableMessageError(
             kit.Cause.UNKNOWN_FORMAT, "JSON, but neither a push nor an answer of SF Express"
         )
+    # one that is empty must not hide another
     wrapper = next((name for name in _WRAPPERS if body.get(name)), None)
     if _ROUTES in body:
         for index, route in kit.objects_at(body, _ROUTES, where, rejections):
@@ -127,6 +129,7 @@ def _from_json(
 
 
 def _unwrapped(body: kit.JsonObject, wrapper: str, where: str) -> object:
+    # each wrapper is parsed again, so nesting would cost a sender nothing and us a lot
     if where.count("/") >= _WRAPPERS_MAX:
         raise kit.UnreadableMessageError(
             kit.Cause.TOO_COMPLEX, f"more than {_WRAPPERS_MAX} wrappers around the routes"

@@ -25,6 +25,7 @@ CLOCK: Final = kit.Clock(formats=FORMATS)
 CLOCK_WITH_FALSE_Z: Final = kit.Clock(formats=FORMATS, trust_offset=False)
 
 _TRACKINGS: Final = "trackings"
+# the picture of a proof of delivery, without a scan
 _OTHER_TOPIC: Final = "tracking/pod"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
@@ -77,6 +78,7 @@ def _readings(
     found = []
     for index, event in kit.objects_at(tracking, "events", where, rejections):
         number = (
+            # after a change of carrier an event has another number than its tracker
             kit.text(event.get("eventTrackingNumber"))
             or kit.text(event.get("trackingNumber"))
             or of_tracker
@@ -93,6 +95,7 @@ def _scan(
     event: kit.JsonObject, where: str, received_at: datetime, journey: kit.Journey
 ) -> kit.Scan:
     raw = kit.Raw(code=kit.text(event.get("statusCode")))
+    # courier codes begin with the country; lines of American couriers name a state and no country
     is_american = (kit.text(event.get("courierCode")) or "").startswith("us")
     of_shipment = ("US",) if is_american else (journey.origin.country, journey.destination.country)
     where_at = kit.reported_place(kit.text(event.get("location")), of_shipment=of_shipment)
@@ -106,6 +109,7 @@ def _scan(
             event,
             where_at,
             received_at,
+            # of the event's own courier: the tracker may have several
             journey.at(meant.status)._replace(home=kit.home_of(kit.text(event.get("courierCode")))),
         ),
         place=where_at,
@@ -125,6 +129,7 @@ def _reread(raw: kit.Raw) -> kit.Meaning | None:
 def _by_milestone(raw: kit.Raw, milestone: str | None) -> kit.Meaning:
     found = CODES.get(("milestone", milestone or ""), kit.UNMAPPED)
     if found.status is None:
+        # an unknown code is a dead letter; without a code there is nothing to be learned
         return kit.UNMAPPED if raw.code else found
     return found.of_category()
 
@@ -139,12 +144,14 @@ def _time(
             printed, offset, where, received_at=received_at, journey=journey
         )
     else:
+        # without an offset Ship24 does not know the zone, and prints the wall clock with a `Z`
         clock = CLOCK_WITH_FALSE_Z if offset is None else CLOCK
         time = clock.read(
             kit.text(event.get("datetime")), where, received_at=received_at, journey=journey
         )
     return (
         replace(time, precision=kit.TimePrecision.DAY)
+        # midnight stands in for a time that the courier did not print
         if time is not None and event.get("hasNoTime") is True
         else time
     )

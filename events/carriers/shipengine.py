@@ -30,6 +30,7 @@ FORMATS: Final = kit.TimeFormats(
 CLOCK: Final = kit.Clock(formats=FORMATS)
 
 _CARRIER: Final = re.compile(r"carrier_code=(?P<query>\w+)|/tracking/(?P<path>\w+)/")
+# resellers' accounts of the same carriers: their codes are in one table
 _ALSO: Final = {
     "stamps_com": "usps",
     "endicia": "usps",
@@ -72,6 +73,7 @@ def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) ->
             kit.Cause.UNKNOWN_FORMAT, "JSON, but no tracking of ShipEngine"
         )
     is_untold = kit.text(tracking.get("status_code")) == _UNKNOWN
+    # a number that is only registered, or a webhook about something else
     if "events" not in tracking and (
         is_untold or (kit.text(push.get("resource_type")) or _TRACK) != _TRACK
     ):
@@ -93,6 +95,7 @@ def normalize(body: bytes, received_at: datetime, rejections: kit.Rejections) ->
 def _rollup(push: kit.JsonObject, tracking: kit.JsonObject) -> Rollup:
     named = _CARRIER.search(kit.text(push.get("resource_url")) or "")
     carrier = (
+        # a webhook names the carrier only in the URL of its resource
         kit.text(tracking.get("carrier_code"))
         or (named and (named["query"] or named["path"]))
         or ""
@@ -117,6 +120,7 @@ def _scans(
         _printed(event, f"{where}/events/{at}", received_at, journey)
         for at, event in kit.objects_at(tracking, "events", where, rejections)
     ]
+    # by time, for the list has no promised order
     newest = max((one.time.instant for one in found if one.time is not None), default=None)
     for one in found:
         is_newest = one.time is not None and one.time.instant == newest
@@ -131,6 +135,7 @@ def _scans(
             or kit.text(one.event.get("event_description")),
             signed_by=one.event.get("signer"),
         )
+        # the state of the shipment is one event's, even where several have the same time
         if is_newest:
             newest = None
 
@@ -169,6 +174,7 @@ def _said(event: kit.JsonObject, rollup: Rollup, *, is_newest: bool) -> tuple[ki
             kit.text(event.get("description")) or kit.text(event.get("event_description")) or ""
         ),
     )
+    # the event's own status first; movement alone covers many scans, so a known text is finer
     if own is not None and own.kind is kit.Kind.SCAN:
         return raw, (worded or own) if own.status is kit.Status.IN_TRANSIT else own
     found = CODES.get((rollup.carrier, code or "")) or CODES.get(("", code or "")) or own
@@ -179,6 +185,8 @@ def _said(event: kit.JsonObject, rollup: Rollup, *, is_newest: bool) -> tuple[ki
     )
     if of_shipment.status is None:
         return raw, kit.UNMAPPED
+    # only where the delivery ends the history: else the same scan would have a code in one push and
+    # none in the next
     if raw.code is None and of_shipment.status is kit.Status.DELIVERED:
         raw = kit.Raw(code=rollup.carrier_status)
     return raw, of_shipment if code is None else of_shipment.of_category()

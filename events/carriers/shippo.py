@@ -17,6 +17,7 @@ CODES: Final = kit.meanings("shippo_codes.csv")
 
 CLOCK: Final = kit.Clock(formats=kit.ISO, trust_offset=False, midnight_is_day="nowhere")
 
+# for Shippo's own timestamps, whose `Z` is true
 STAMPED: Final = kit.Clock(formats=kit.ISO)
 STAMPED_WITHIN: Final = timedelta(minutes=1)
 
@@ -64,9 +65,11 @@ def _scans(
         kit.home_of(kit.text(track.get("carrier"))),
     )
     for index, event in kit.objects_at(track, _HISTORY, where, rejections, required=False):
+        # only within the history: the state of the shipment has no id
         native_id = kit.text_unless(event.get("object_id"), PLACEHOLDER)
         yield _scan(event, f"{where}/{_HISTORY}/{index}", received_at, native_id, journey)
     rollup = kit.child(track, "tracking_status")
+    # it repeats the newest of the history, and has no id by which they would be one scan
     if not kit.as_list(history) and kit.text(rollup.get("status")) not in (None, _UNKNOWN):
         yield _scan(rollup, f"{where}/tracking_status", received_at, None, journey)
 
@@ -105,8 +108,10 @@ def _clock(event: kit.JsonObject) -> kit.Clock:
         kit.ISO.read(kit.text(event.get("status_date")) or ""),
         kit.ISO.read(kit.text(event.get("object_created")) or ""),
     )
+    # carriers print whole seconds: a fraction shows Shippo's own clock
     if printed is None or created is None or not printed.local.microsecond:
         return CLOCK
+    # a time of the carrier's may have a fraction too, but not that of the event's creation
     return STAMPED if abs(created.local - printed.local) <= STAMPED_WITHIN else CLOCK
 
 
@@ -128,6 +133,7 @@ def _meaning(raw: kit.Raw) -> kit.Meaning:
     by_status = CODES.get(("status", raw.code or ""))
     if by_status is None:
         return kit.UNMAPPED
+    # a delivery with a substatus of trouble (a wrong address once) stays a delivery
     if substatus is None or by_status.status in DECISIVE or ("silent", substatus) in CODES:
         return by_status
     refined = CODES.get(("substatus", substatus))

@@ -33,11 +33,13 @@ CLOCK: Final = kit.Clock(
     ),
     default_zone="Asia/Kolkata",
     country="IN",
+    # Indian times, whatever offset they are printed with
     trust_offset=False,
 )
 
 BACK: Final = "is_return=1"
 
+# Shiprocket has no id of its own for that scan
 _NO_ID: Final = frozenset({"NA", ""})
 _TRACKING: Final = "tracking_data"
 
@@ -102,6 +104,7 @@ def _answered(tracked: kit.JsonObject, where: str) -> Iterator[_History]:
     track = next(
         (each for each in kit.as_list(tracked.get("shipment_track")) if type(each) is dict), {}
     )
+    # an error may accompany a history that was found before
     if tracked.get("error") and not kit.as_list(tracked.get("shipment_track_activities")):
         return
     status = kit.text(tracked.get("shipment_status"))
@@ -119,6 +122,7 @@ def _answered(tracked: kit.JsonObject, where: str) -> Iterator[_History]:
 def _scans(
     history: _History, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Scan]:
+    # webhooks print a number, answers a boolean or its text
     is_back = str(history.of.get("is_return")) in {"1", "True", "true"}
     track = kit.as_list(history.of.get("shipment_track"))[:1]
     named = (each.get("courier_name") for each in (history.of, *track) if type(each) is dict)
@@ -134,6 +138,7 @@ def _scans(
         meaning = (
             CODES.get((own,))
             if own
+            # the words begin with the courier's state; its code means something only with its name
             else _by_text(words or "") or (DTDC.get((courier or "",)) if is_dtdc else None)
         )
         raw, meaning = _directed(raw, meaning or kit.UNMAPPED, is_back=is_back)
@@ -146,6 +151,7 @@ def _scans(
             place=at,
             description=words,
         )
+    # the state of the waybill repeats the newest scan
     if not listed and history.status is not None:
         raw, meaning = _directed(
             kit.Raw(code=history.status), _meaning(kit.Raw(code=history.status)), is_back=is_back
@@ -161,6 +167,7 @@ def _scans(
 
 
 def _directed(raw: kit.Raw, meaning: kit.Meaning, *, is_back: bool) -> tuple[kit.Raw, kit.Meaning]:
+    # movement stays movement: a return order is the buyer's own parcel, on its only way
     if not is_back or meaning.status is not kit.Status.DELIVERED:
         return raw, meaning
     return raw._replace(further=(*raw.further, BACK)), meaning._replace(status=kit.Status.RETURNED)

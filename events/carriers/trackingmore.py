@@ -17,6 +17,7 @@ from events.carriers import kit
 CODES: Final = kit.meanings("trackingmore_codes.csv")
 
 FORMATS: Final = kit.TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
+# TrackingMore prints midnight where the carrier printed a date alone
 CLOCK: Final = kit.Clock(formats=FORMATS, midnight_is_day=True)
 
 _LEGS: Final = ("origin_info", "destination_info")
@@ -67,6 +68,7 @@ def _scans(
 ) -> Iterator[kit.Scan]:
     origin = kit.place(country=shipment.get("origin_country"))
     journey = kit.Journey(
+        # the number of a postal item ends with the country that it comes from
         origin if origin.country else kit.origin_of_item(kit.text(shipment.get("tracking_number"))),
         kit.place(country=shipment.get("destination_country")),
         kit.home_of(_courier(shipment)),

@@ -49,6 +49,7 @@ def read_activity(
 
     The creation of a label is printed in its shipper's time, with a country alone.
     """
+    # what states nothing would be read as a scan at the time of its receipt
     if activity.code is None and activity.text is None and activity.date is None:
         return EMPTY
     status_code = activity.further[0] if activity.further else None
@@ -68,9 +69,11 @@ def read_activity(
         reason=reason,
         by_category=by_category,
         description=activity.text,
+        # a name beside another activity would read as the proof of a delivery
         signed_by=kit.signer(activity.signer) if status is kit.Status.DELIVERED else None,
         service=activity.service,
         estimated_delivery=activity.estimate
+        # a scheduled date stays printed after the delivery, and is no estimate then
         if kind is kit.Kind.SCAN and status is not kit.Status.DELIVERED
         else None,
     )
@@ -84,9 +87,11 @@ def journey_of(
     """Return the way of a package; where its origin is not printed, the place of its first activity
     that has more than a country.
     """
+    # the creation of a label has a country alone, and is printed in its shipper's time
     if origin == kit.NOWHERE:
         placed = [one for one in activities if one.place.region or one.place.city]
         origin = (
+            # by the date as printed, which sorts: times are not read yet, they need this place
             min(placed, key=lambda one: (one.date or "", one.time or "")).place
             if placed
             else kit.NOWHERE
@@ -105,6 +110,7 @@ def _time(
     activity: Activity, received_at: datetime, journey: kit.Journey
 ) -> kit.PrintedTime | None:
     printed = _joined(activity.date, activity.time)
+    # the pair first: it shows the offset even where `gmtOffset` is left out
     if activity.gmt_date and activity.gmt_time:
         utc = _joined(activity.gmt_date, activity.gmt_time)
         return CLOCK.read_pair(

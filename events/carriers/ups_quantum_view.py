@@ -17,6 +17,7 @@ from events.carriers.ups_activity import CLOCK, EMPTY
 
 ROOT: Final = "QuantumViewResponse"
 _EVENTS: Final = "QuantumViewEvents"
+# `Generic` has no meaning of its own: its code says everything
 _BY_KIND: Final = {
     "Manifest": kit.Meaning(kit.Kind.SCAN, kit.Status.INFO_RECEIVED),
     "Origin": kit.Meaning(kit.Kind.SCAN, kit.Status.IN_TRANSIT),
@@ -87,6 +88,7 @@ def _packages(
     event: kit.JsonObject, kind: str, where: str, rejections: kit.Rejections
 ) -> Iterator[PackageEvent]:
     """Yield the packages: a manifest lists several, every other event has a single package."""
+    # a manifest of which the packages are left out names its only package itself
     if kind != "Manifest" or not kit.as_list(event.get("Package")):
         yield PackageEvent(kind, event, event, where)
         return
@@ -98,6 +100,7 @@ def _reading(
     of: PackageEvent, received_at: datetime, rejections: kit.Rejections
 ) -> tuple[kit.Reading, ...]:
     kind, event, package, where = of
+    # the package's own before that of the shipment around it
     number = kit.text(package.get("TrackingNumber")) or kit.text(event.get("TrackingNumber"))
     activity = kit.child(package, "Activity") or package
     date, clock = (
@@ -110,11 +113,13 @@ def _reading(
     code = (
         kit.text(event.get("ActivityType"))
         if kind == GENERIC
+        # an exception's reason is finer than its status
         else kit.text(event.get("ReasonCode")) or kit.text(event.get("StatusCode"))
     )
     meant = _meaning(kind, code)
     delivered = kit.child(event, "DeliveryLocation")
     at = _place(delivered)
+    # the place of the delivery is the finer one where both are printed
     at = _place(kit.child(event, "ActivityLocation")) if at == kit.NOWHERE else at
     shipper, consignee = (
         _address(kit.child(event, end, "Address")) for end in ("Shipper", "ShipTo")

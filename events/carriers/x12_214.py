@@ -54,6 +54,7 @@ ZONES: Final = {
     "TT": "America/Halifax",
     "UT": "Z",
 }
+# `local time`: the place decides, as without a code
 _OF_THE_PLACE: Final = "LT"
 
 _HHMMSS: Final = 6
@@ -67,7 +68,9 @@ def normalize(
     body: bytes, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Reading]:
     number, status, sets = None, None, 0
+    # the end is repeated, so that a status at the end of a cut-off set is not lost
     for at, (tag, values) in enumerate([*_segments(body), ("SE", [])], start=1):
+        # the place stands behind its status, so a status waits for the next segment that ends it
         if status is not None and tag in {"MS1", "AT7", "L11", "LX", "SE"}:
             place = _place(values) if tag == "MS1" else kit.NOWHERE
             yield from kit.reading_of(_scan(*status, place, received_at), number, rejections)
@@ -78,11 +81,13 @@ def normalize(
             if _value(values, 1) != "214":
                 rejections.add(f"/{at}", "a transaction set that is no 214")
         elif tag == "B10":
+            # the carrier's reference (B10-01) before the shipper's number
             number = kit.text(_value(values, 1)) or kit.text(_value(values, 2))
         elif tag == "AT7":
             status = (f"/{at}", values)
             code = _value(values, 7) or _OF_THE_PLACE
             if code != _OF_THE_PLACE and code not in ZONES:
+                # noted, and the status is read all the same: the place may still decide the zone
                 rejections.add(f"/{at}/07", "a time code that data element 623 does not list")
     if not sets:
         raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "X12, but no transaction set")
@@ -90,12 +95,14 @@ def normalize(
 
 def _segments(body: bytes) -> list[Segment]:
     try:
+        # imported at the first use: it is an extra, and most installations read no X12
         reader: Any = import_module("pyx12.x12file").X12Reader
         failure: Any = import_module("pyx12.errors").X12Error
     except ImportError:
         raise kit.UnreadableMessageError(
             kit.Cause.UNREADABLE, "X12 is read by an extra: pip install 'statesvc[edi]'"
         ) from None
+    # before pyx12, which reads the separators at fixed places of the first segment
     if not body.lstrip().startswith(b"ISA"):
         raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "no interchange of X12")
     try:
@@ -103,6 +110,7 @@ def _segments(body: bytes) -> list[Segment]:
             (segment.get_seg_id(), [element.format() for element in segment.elements])
             for segment in reader(StringIO(kit.decoded(body.lstrip())))
         ]
+    # pyx12 lets these through for an interchange that is cut off
     except (failure, IndexError, ValueError, AttributeError) as error:
         raise kit.UnreadableMessageError(
             kit.Cause.UNREADABLE, "an interchange of X12 that ends early or is malformed"
@@ -114,6 +122,7 @@ def _value(values: list[str], number: int) -> str | None:
 
 
 def _scan(where: str, values: list[str], place: kit.EventPlace, received_at: datetime) -> kit.Scan:
+    # hundredths of a second are in no format of the clock
     day, clock = _value(values, 5), (_value(values, 6) or "")[:_HHMMSS]
     printed = f"{day} {clock}" if day and clock else day
     raw = kit.Raw(
