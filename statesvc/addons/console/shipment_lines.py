@@ -131,8 +131,10 @@ def town_of(place: Event | None) -> str:
 def conflict_sentences(conflict: Event, known: Event | None) -> list[str]:
     """Return the contradiction and its outcome. `known`: the earlier event, if at hand."""
     sentences = [
-        f"The carrier sent an event under an id that it had used before ({conflict['event_id']}),"
-        " with other facts.",
+        (
+            "The carrier sent an event under an id that it had used before"
+            f" ({conflict['event_id']}), with other facts."
+        ),
         "What came first counts; this changed nothing.",
     ]
     if conflict["shipment_id"] != conflict["claimed_shipment_id"]:

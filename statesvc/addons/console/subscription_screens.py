@@ -84,8 +84,8 @@ def finding_sentence(one: Mapping[str, Any], backlog: ReceiverBacklog, now: date
         )
     if one["state"] == "paused":
         return (
-            f"It is paused. {backlog.waiting:,} notifications wait, and are sent in order once it is"
-            " resumed."
+            f"It is paused. {backlog.waiting:,} notifications wait, and are sent in order once it"
+            " is resumed."
         )
     failing = one["failing"]
     if failing is None:
