@@ -122,6 +122,7 @@ class NoteSigner:
     def __init__(self, name: str, seed: bytes) -> None:
         if not _KEY_NAME.fullmatch(name):
             raise NoteError("the name of a log has neither blanks nor plus signs, and is not empty")
+        # else the first epoch of this log would be taken for a later one of another
         if _EPOCH.fullmatch(name):
             raise NoteError("the name of a log does not end as the origin of an epoch does")
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
@@ -259,6 +260,7 @@ def open_checkpoint(
     if origin is not None and checkpoint.log != origin:
         raise NoteError(f"the checkpoint is of the log {checkpoint.origin!r}, not of {origin!r}")
     trusted = list(keys)
+    # by name and id, as C2SP signed-note asks: an id of four bytes alone may collide
     known = {(key.name, key.key_id): key for key in trusted}
     timing = {(key.name, key.time_key_id): key for key in trusted}
     signed_by = set()
@@ -266,6 +268,8 @@ def open_checkpoint(
     for name, material in signatures:
         if (key := known.get((name, material[:4]))) is not None:
             if key.kind == _MLDSA44:
+                # an ML-DSA signature is always a cosignature, so it has a time, zero where none is
+                # meant
                 seconds = int.from_bytes(material[4:12], "big")
                 _hold(key, material[12:], _subtree(checkpoint, name, seconds))
             else:
@@ -275,6 +279,7 @@ def open_checkpoint(
             times.add(_signed_time(key, material[4:], text.encode()))
     if not signed_by:
         raise NoteError("no known key has signed the checkpoint")
+    # which of them were meant would be the reader's guess
     if len(times) > 1:
         raise NoteError("the checkpoint was signed for several times")
     return SignedCheckpoint(checkpoint, frozenset(signed_by), times.pop() if times else None)
@@ -352,6 +357,7 @@ def _split(note: str | bytes) -> tuple[str, list[tuple[str, bytes]]]:
         whole = note.decode() if isinstance(note, bytes) else note
     except UnicodeDecodeError:
         raise NoteError("a note is UTF-8 text") from None
+    # from the right: the text of a note may contain empty lines
     text, blank, lines = whole.rpartition("\n\n")
     if len(whole.encode()) > NOTE_BYTES_MAX or not blank or not lines.endswith("\n"):
         raise NoteError("a note is text, an empty line, and signature lines")
@@ -372,6 +378,7 @@ def _parse(text: str) -> Checkpoint:
     checkpoint = Checkpoint(origin, int(size), _unbase64(root, "the root hash"))
     if len(checkpoint.root) != HASH_BYTES:
         raise NoteError("the root hash has 32 bytes")
+    # extension lines would be signed without anyone here having read them
     if checkpoint.text != text:
         raise NoteError("our checkpoints have three lines and no more")
     return checkpoint

@@ -32,6 +32,7 @@ class CompactRange:
     def __init__(self, size: int = 0, roots: Iterable[bytes] = ()) -> None:
         self.size = size
         self._roots = list(roots)
+        # a range that was read incompletely would give a wrong root, not an error
         if len(self._roots) != size.bit_count():
             raise ValueError(
                 f"a tree of {size} leaves has {size.bit_count()} perfect subtrees, not"
@@ -68,6 +69,7 @@ class CompactRange:
 
     def append_subtree(self, level: int, root: bytes) -> None:
         """Append a perfect subtree at once. Raises ValueError where it would not be aligned."""
+        # an unaligned subtree is a node of no tree of RFC 6962
         if self.size % (1 << level):
             raise ValueError(f"after {self.size} leaves no subtree of level {level} begins")
         rest = self.size >> level

@@ -13,6 +13,7 @@ EMPTY_ROOT: Final = sha256(b"").digest()
 
 def node_hash(left: bytes, right: bytes) -> bytes:
     """Compute `SHA-256(0x01 + left + right)`."""
+    # RFC 6962: leaves are hashed after 0x00, so that no inner node can be shown as a leaf
     return sha256(b"\x01" + left + right).digest()
 
 
@@ -37,6 +38,7 @@ class LeafRange(NamedTuple):
         begin = self.begin
         while begin < self.end:
             level = (self.end - begin).bit_length() - 1
+            # 0 is aligned to every level, but has no lowest bit that says so
             if begin:
                 level = min(level, (begin & -begin).bit_length() - 1)
             yield Node(level, begin >> level)

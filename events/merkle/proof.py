@@ -36,6 +36,7 @@ def consistency_ranges(first: int, second: int) -> list[LeafRange]:
     """
     if not 0 <= first <= second:
         raise ValueError(f"a tree of {first} leaves is no beginning of one of {second}")
+    # the empty tree is the beginning of any, and every tree its own
     if first in {0, second}:
         return []
     ranges = []

@@ -62,6 +62,7 @@ def check_tlog_proof(text: str, leaf_hash: bytes, keys: Iterable[VerifierKey]) -
     if header != TLOG_PROOF or not blank or not number.isdecimal():
         raise NoteError(f"it is no proof of the form {TLOG_PROOF}")
     inclusion = Inclusion(int(number), tuple(base64.b64decode(each) for each in hashes if each))
+    # one spelling of each proof: a lenient reader would let two texts prove the same
     if text != tlog_proof(inclusion, note):
         raise NoteError("it is not spelled as the form demands")
     head = open_checkpoint(note, keys).checkpoint
@@ -83,6 +84,7 @@ def check_receipt(
     _hold(leaf_hash, inclusion, head)
     said, signature = receipt[:-_SIGNATURE_BYTES], receipt[-_SIGNATURE_BYTES:]
     for key in keys:
+        # compared with the only spelling of what it must say, so that nothing has to be parsed
         if said == _unsigned(inclusion, head, key) and key.verifies(
             signature, _to_be_signed(head, key)
         ):
@@ -118,9 +120,11 @@ def _unsigned(inclusion: Inclusion, head: Checkpoint, key: VerifierKey) -> bytes
     members: list[_Cbor] = [
         _protected(head, key),
         {_PROOFS: {_INCLUSION: [proof]}},
+        # detached: the verifier computes the root from the path, and must not read it here
         None,
         bytes(_SIGNATURE_BYTES),
     ]
+    # a signature of zeros is encoded and cut off again: its length is in the head before it
     return _SIGN1 + _cbor(members)[:-_SIGNATURE_BYTES]
 
 

@@ -78,11 +78,13 @@ def _hash(node: Node, known: dict[Node, bytes]) -> bytes:
     found = known.get(node)
     if found is None:
         level, position = node
+        # a retained level is not made from the one below: its absence is a loss
         if level % STRIDE == 0:
             raise MissingHashError(node)
         found = node_hash(
             _hash(Node(level - 1, 2 * position), known),
             _hash(Node(level - 1, 2 * position + 1), known),
         )
+        # a node that several ranges need is computed once
         known[node] = found
     return found

@@ -27,6 +27,7 @@ def unwrap_body_key(
     if sealed_key is None:
         return None
     context = body_context(message_id)
+    # no verdict yet, or one without shipments: no erasure of a shipment can reach it
     if not shipments:
         return keyring.inbox.unwrap(sealed_key, context)
     wrap = _wrap(shipments, message_id, keys)
@@ -54,6 +55,7 @@ def _wrap(
     present = {
         shipment_id: key for shipment_id in shipments if (key := keys.get(shipment_id)) is not None
     }
+    # all or none: a body that names an erased shipment must stay closed whoever else it names
     return body_key_wrap(present, message_id) if len(present) == len(set(shipments)) else None
 
 
@@ -65,6 +67,7 @@ def open_committed(
     Raises SealError.
     """
     salted_body = body_key.open(sealed, body_context(message_id))
+    # the seal alone proves only that someone with the key wrote it, not that it is what came in
     if commitment(salted_body) != committed:
         raise SealError("the body is not the one that was committed to")
     return salted_body

@@ -56,6 +56,7 @@ async def find_bodies(
     for message_id, received_at in wanted:
         if message_id not in found:
             days[received_at.astimezone(UTC).date()].append(message_id)
+    # most bodies are hot: the ledger of archives is not asked for them
     if not days:
         return found
     async for day, file_name in await connection.execute(
@@ -65,6 +66,7 @@ async def find_bodies(
             raise ArchiveUnavailableError(
                 f"the bodies of {day} are archived, and no STATESVC_ARCHIVE_DIR is set here"
             )
+        # in a thread: a file on a network volume may take seconds
         found |= await asyncio.to_thread(_read, folder / file_name, days[day])
     return found
 

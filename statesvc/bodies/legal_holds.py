@@ -116,6 +116,7 @@ async def list_holds(
             "number": number,
             "all": released_too,
             "before": before,
+            # one more than the page, only to know of the next page
             "limit": limit + 1,
         },
     )

@@ -41,18 +41,24 @@ class MaskedBody:
 def mask_body(body: bytes) -> MaskedBody:
     """Mask every value. Bytes that are not UTF-8 are replaced first."""
     whole = body.decode("utf-8", "replace")
+    # a few thousand characters are shown: the rest of a large body need not be walked
     text = whole[:_READ_MAX]
+    # by its first sign, not by its content type: a body that cannot be read is often labelled
+    # wrongly
     match text.lstrip("\ufeff \t\r\n")[:1]:
         case "{" | "[":
             parts, is_cut_off = _json(text)
         case "<":
             parts, is_cut_off = _xml(text)
         case _:
+            # neither form: every word may be a value
             parts, is_cut_off = [re.sub(r"\w+", _MASK, text)], False
+    # the length of a value may say what it is
     masked = re.sub(f"{_MASK}{{9,}}", _MASK * 8, "".join(parts))
     if len(masked) > _SHOWN_MAX:
         left_out = len(masked) - _SHOWN_MAX
         masked = f"{masked[: _SHOWN_MAX - _TAIL]}\n… {left_out:,} characters …\n{masked[-_TAIL:]}"
+    # what was cut here is open at its end too, which says nothing about the message
     return MaskedBody(masked, len(whole), is_cut_off and len(whole) == len(text))
 
 
@@ -63,6 +69,7 @@ def _json(text: str) -> tuple[list[str], bool]:
         found = token[0]
         if found.startswith('"'):
             is_open = token["closed"] is None
+            # only a plain word: some senders use numbers or addresses as names of members
             is_name = _COLON.match(text, token.end()) and _WORD.fullmatch(found[1:-1])
             length = len(found) - (1 if is_open else 2)
             parts.append(
@@ -92,6 +99,7 @@ def _xml(text: str) -> tuple[list[str], bool]:
                 f"{token['close'] or ''}"
             )
         elif found.startswith("<"):
+            # comments, CDATA and instructions may hold values: nothing of them is shown
             parts.append("<!>" if found.startswith("<!") else "<?>")
         else:
             parts.append(found if found.isspace() else _MASK * min(len(found.strip()), 8))

@@ -42,10 +42,12 @@ def seal_message(keyring: Keyring, carrier_id: str, body: bytes, headers: str) -
     message_id = new_message_id()
     context = body_context(message_id)
     key = SealingKey.fresh()
+    # without the salt the commitment, which is public, could be tried with guessed bodies
     content = salted(body)
     return SealedMessage(
         message_id,
         carrier_id,
+        # keyed, for the same reason; without the salt, which no retry repeats
         keyring.carrier_digest(carrier_id)(b"body\x1f" + body)[:DIGEST_BYTES],
         key.seal(content, context),
         keyring.inbox.wrap(key, context),
@@ -76,6 +78,7 @@ def message_id(unix_ms: int, random: bytes) -> UUID:
     """Build the id of a time (milliseconds since 1970) and ten random bytes."""
     chance = int.from_bytes(random)
     value = (
+        # the time first (UUID version 7): inserts stay at the right edge of the index
         (unix_ms & 0xFFFF_FFFF_FFFF) << 80
         | 0x7 << 76
         | (chance >> 64 & 0x0FFF) << 64

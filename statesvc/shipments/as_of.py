@@ -69,6 +69,7 @@ async def horizon_at(connection: AsyncConnection[Any], instant: datetime) -> Hor
     # clamped, and said so: later entries may still get a time of sealing before `instant`
     if instant > newest.created_at:
         return Horizon(newest.tree_size, newest.created_at, clamped=True)
+    # by the heads' times, not the entries': an entry is known to the outside when a head covers it
     row = await (await connection.execute(_SQL["size_at"], {"instant": instant})).fetchone()
     return Horizon(row[0] if row else 0, instant, clamped=False)
 
@@ -87,6 +88,7 @@ async def find_shipment_at(
     since, until, last = await (
         await connection.execute(_SQL["recorded_span"], asked)
     ).fetchone() or (None, None, None)
+    # never named at all: the events need not be searched for it
     if last is None:
         return None
     span = {"since": since, "until": until, "month_end": month_end(last), "size": horizon.size}
@@ -123,6 +125,7 @@ def _shipment(
     entries = [decompress_json(canonical) for _, canonical, _, _ in rows]
     row = rebuilt_row(shipment_id, entries)
     head_hash = leaf_hash_of(
+        # an observation is no event of the stream: it names the head, and does not become it
         [canonical for canonical in entries if not is_observation(canonical)][-1]
     )
     _, _, sealed_key, last_entry_at = rows[0]

@@ -93,10 +93,12 @@ async def read_audit_trail(
     rows = await read("recorded_events", after=after - 1, limit=limit + 2)
     if rows and rows[0]["version"] == after:
         window["recorded_after"] = rows.pop(0)["recorded_at"]
+    # the row beyond the limit only says that there is a next window
     shown = rows[:limit]
     is_last = len(rows) <= limit
     window["upto"] = shown[-1]["version"] if shown else after
     if not is_last:
+        # not at the end: what was recorded after the last event has no later window to be shown in
         window["recorded_upto"] = shown[-1]["recorded_at"]
 
     def was_sealed(row: DictRow) -> bool:
@@ -111,6 +113,7 @@ async def read_audit_trail(
         (datetime.fromisoformat(row["document"]["received_at"]) for row in shown),
         default=shipment.first_recorded_at,
     )
+    # a message may have waited for days: its readings are older than its first event
     first_received_at = min(first_received_at, shipment.first_recorded_at)
     targets = [
         f"shipment {shipment.shipment_id}",
@@ -126,6 +129,7 @@ async def read_audit_trail(
         recorded=(window["recorded_after"], window["recorded_upto"]),
         horizon=horizon,
     )
+    # before the fan-outs, which are asked for by the events and the observations of the window
     window["observed"] = [each["sequence"] for each in observations]
     opener = None if keyring is None else shipment.opener(keyring)
     notified = notifications_of(
@@ -137,6 +141,7 @@ async def read_audit_trail(
         "sequences": [key.sequence for key in notified],
     }
     waiting = None
+    # what waits is of today: at an earlier time it cannot be known any more
     if horizon is None:
         waiting = {
             NotificationKey(row["sequence"], row["subscription_id"]): row["available_at"]

@@ -41,6 +41,7 @@ class RuleScope(NamedTuple):
         """Return whether it covers this carrier and service, as printed."""
         if self.carrier_id not in (ALL_CARRIERS, carrier_id):
             return False
+        # the key, for carriers spell one service in several ways
         return self.service in (ALL_SERVICES, service_key(service))
 
     def __str__(self) -> str:
@@ -93,6 +94,7 @@ class RuleBook:
         """
         of_service = (
             self.by_service.get((carrier_id, service_key(service) or ""))
+            # most installations have no rules for services: the spelling is not computed then
             if self.by_service
             else None
         )
@@ -104,6 +106,7 @@ class RuleBook:
         """Return the book with the rules of a scope, laid over those of the wider scopes."""
         if scope == EVERYTHING:
             return replace(self, default=DEFAULT_RULES.changed(document, revision=revision))
+        # laid over the wider scope, so a rule need only name the hours that differ
         rules = self.of(*scope.wider).changed(document, revision=revision)
         if scope.service == ALL_SERVICES:
             return replace(self, by_carrier={**self.by_carrier, scope.carrier_id: rules})

@@ -134,6 +134,7 @@ async def find_shipment(
     rows = [stored_shipment(row) for row in await cursor.fetchall()]
     if not rows:
         return None
+    # the query sorts the one asked for first: another in front means that there is none
     if discriminator is not None and rows[0].discriminator != discriminator:
         return OtherDiscriminators(len(rows))
     return FoundShipment(rows[0], rows[1:])
@@ -182,6 +183,7 @@ async def signed_by(
     connection: AsyncConnection[Any], shipment: StoredShipment, keyring: Keyring
 ) -> str | None:
     """Return the signer of the delivery that counts; None: not signed, or erased."""
+    # before the event is read: an erased shipment's part could not be opened
     if shipment.signed_by_event_id is None or shipment.sealed_key is None:
         return None
     cursor = connection.cursor(binary=True)

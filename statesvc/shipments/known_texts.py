@@ -22,11 +22,14 @@ class KnownTexts:
 
     def spelled_out(self, carrier_id: str, code: str | None) -> str | None:
         """Return a `carrier_code` with the texts that are known in it."""
+        # most codes are in clear: the texts of a carrier are not digested for them
         if code is None or "text-" not in code or carrier_id not in CARRIERS:
             return code
+        # once per carrier: each text of its tables takes a keyed digest
         if carrier_id not in self._texts:
             self._texts[carrier_id] = known_texts(
                 CARRIERS[carrier_id].texts, carrier_id, self._keyring.carrier_digest(carrier_id)
             )
         known = self._texts[carrier_id]
+        # within the code: it may be joined of type, code and reason
         return STAND_IN.sub(lambda found: known.get(found[0], found[0]), code)

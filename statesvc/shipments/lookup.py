@@ -26,6 +26,7 @@ class PrintedNumber(NamedTuple):
 
     def compared(self) -> Sequence[str]:
         """Return the number as it is compared."""
+        # a number means another shipment at each carrier, and each compares it in its own way
         if self.carrier_id is None:
             return numbers_in_any_spelling(self.tracking_number)
         carrier_id = self.carrier_id
@@ -41,6 +42,7 @@ async def look_up_numbers(
     found: list[list[ListedShipment]] = [[] for _ in asked]
     for row in await cursor.fetchall():
         place = row.pop("place")
+        # awaited or with references only: the shipment does not exist before its first statement
         if row["shipment_id"] is None:
             found[place].append(
                 AwaitedNumber(

@@ -95,11 +95,13 @@ def notifications_of(
             ended = found.get(NotificationKey(covered["sequence"], document["subscription_id"]))
             if ended is not None:
                 ended.outcome, ended.covered_by = COALESCED, document["sequence"]
+                # kept where a later end says nothing of it
                 ended.gap = covered.get("gap", ended.gap)
                 ended.epochs.add(document.get("epoch", FIRST_EPOCH))
                 ended.tries += (
                     LoggedTry(each, entry, covered=True) for each in covered.get("tries", ())
                 )
+    # by sequence, as the changes happened: entries of several notifiers interleave
     return dict(sorted(found.items()))
 
 
@@ -110,6 +112,7 @@ def _end(one: LoggedNotification | None, document: Document, entry: Any) -> None
     one.tries += (LoggedTry(each, entry, covered=False) for each in document["tries"])
     one.gap = document.get("gap", one.gap)
     one.epochs.add(document.get("epoch", FIRST_EPOCH))
+    # the answer of a try came after the end was recorded: it adds the try and changes no outcome
     if document["outcome"] != LATE:
         one.outcome, one.covered_by = document["outcome"], None
 

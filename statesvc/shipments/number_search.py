@@ -55,12 +55,15 @@ def number_part(printed: str) -> NumberPart | None:
 
 async def numbers_with(connection: AsyncConnection[Any], part: NumberPart) -> list[str]:
     """Return the numbers of shipments that begin or end so. Raises TooManyMatchesError."""
+    # an end is found by the reversed number, of which the index has this many characters
     since = part.characters[: -_END_INDEXED - 1 : -1] if part.is_end else part.characters
+    # a range, not LIKE: a prepared LIKE with a parameter uses no index
     asked = {"since": since, "until": since + _AFTER_ALL_CHARACTERS, "limit": MATCHES_MAX + 1}
     query = _SQL["numbers_ending" if part.is_end else "numbers_beginning"]
     rows = await (await connection.execute(query, asked)).fetchall()
     if len(rows) > MATCHES_MAX:
         raise TooManyMatchesError
     return sorted(
+        # longer ends than the index has are compared here
         {number for (number,) in rows if not part.is_end or number.endswith(part.characters)}
     )

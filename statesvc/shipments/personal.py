@@ -55,6 +55,7 @@ class Opener:
 
     def part(self, event_id: str, sealed_part: bytes | None) -> OpenedPart:
         """Open the part of one event. Raises SealError if the part was changed."""
+        # erased and never personal read alike: an answer does not tell that there was something
         if self.key is None or sealed_part is None:
             return NOTHING_PERSONAL
         known = orjson.loads(
@@ -72,8 +73,10 @@ class Opener:
         """
         if claimed is None or claimed.shipment_id == self.shipment_id:
             return self.part(event_id, sealed_part)
+        # either erasure closes it: the statement is about both shipments
         if claimed.key is None or sealed_part is None:
             return NOTHING_PERSONAL
+        # only from the time at which the claimed shipment had a key: it may have come later
         if claimed.key.sealed(sealed_part):
             sealed_part = claimed.key.open(sealed_part, part_context(claimed.shipment_id, event_id))
         return self.part(event_id, sealed_part)

@@ -61,6 +61,7 @@ def local_time(document: Mapping[str, Any], location: Mapping[str, str]) -> str:
     Computed from the place. Empty where the place has no certain zone, the carrier stated that
     zone, or the time is not exact.
     """
+    # an assumed zone may be this very one: the computed time would only look exact
     if document["time_precision"] == "day" or document["tz_source"] not in _STATED_ZONES:
         return ""
     local = zone_of(
@@ -69,6 +70,7 @@ def local_time(document: Mapping[str, Any], location: Mapping[str, str]) -> str:
     at = datetime.fromisoformat(document["occurred_at"])
     if (
         local is None
+        # a wrong hour on evidence is worse than none
         or not local.certain
         or at.astimezone(local.zone).utcoffset() == at.utcoffset()
     ):
@@ -117,6 +119,7 @@ def _clock(document: Mapping[str, Any], separator: str) -> str:
     at = datetime.fromisoformat(document["occurred_at"])
     if document["time_precision"] == "day":
         return ""
+    # carriers that print minutes fill the seconds with zeros
     is_exact = document["time_precision"] == "second" and at.second
     return separator + (f"{at:%H:%M:%S}" if is_exact else f"{at:%H:%M}") + f" {offset(at)}"
 

@@ -199,6 +199,7 @@ async def attach_references(
         if (
             row is not None
             and row[0] is not None
+            # compared opened: the sealed bytes of the same values differ every time
             and _opened(keyring, number, row[0]) == references
         ):
             return AttachedReferences(references, row[1])
@@ -213,6 +214,7 @@ async def attach_references(
         # the row of an erased number stays, without values, and takes none
         if changed is None:
             raise NumberErasedError
+        # keyed, with the number: equal references of two numbers do not show as equal in the log
         digest = keyring.carrier_digest(number.carrier_id)(
             references_context(*number) + b"\x1f" + _written(references)
         )
@@ -303,5 +305,6 @@ def _opened(keyring: Keyring, number: AttachedTo, sealed: bytes) -> References:
 
 def _found_by(keyring: Keyring, value: str) -> bytes:
     """Return the digest that a value is found by; case and blanks around it do not matter."""
+    # as a person types it from a mail: another width, case or blank must find it too
     compared = " ".join(unicodedata.normalize("NFKC", value).casefold().split())
     return keyring.digest(b"reference\x1f" + compared.encode())[:DIGEST_BYTES]

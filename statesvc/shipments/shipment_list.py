@@ -123,6 +123,8 @@ async def list_shipments(
         "since": wanted.since,
         "before": wanted.before,
         "newest": wanted.newest_first,
+        # two ranges of one index: a status that ends shipments lies in the one, any other in the
+        # other
         "open": wanted.status not in TERMINAL,
         "ended": not wanted.is_open and (wanted.status is None or wanted.status in TERMINAL),
         "after_recorded_at": after.recorded_at,
@@ -143,9 +145,11 @@ async def list_shipments(
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     await cursor.execute(_SQL[query], parameters)
     rows = [stored_shipment(row) for row in await cursor.fetchall()]
+    # one more than the page was read, only to know of the next page
     if len(rows) > limit:
         last = rows[limit - 1]
         return rows[:limit], ListPosition(last.recorded_at, last.shipment_id)
+    # by number all shipments are read: there is no end of a scan to go on from
     if is_of_numbers:
         return rows, None
     end = await (
@@ -189,6 +193,7 @@ async def list_with_awaited(
         places = [
             (ListPosition(each["recorded_at"], each["shipment_id"]), each) for each in awaited
         ]
+        # sorted in here: the query does not know of numbers without a shipment
         lines += [line for line in places if wanted.follows(line[0], after)]
         lines.sort(key=_POSITION, reverse=wanted.newest_first)
         if len(lines) > limit:

@@ -43,6 +43,7 @@ class Admission:
     @contextmanager
     def slot(self, key_id: str, is_gone: Callable[[], bool]) -> Iterator[None]:
         """Hold a slot for the time of the block. Raises the problem 429 or 503."""
+        # without those that hung up: a client that comes back would be refused because of itself
         taken = [slot for slot in self._slots if not slot.is_gone()]
         if sum(slot.key_id == key_id for slot in taken) >= self._clients_per_key_max:
             detail = f"this key has {self._clients_per_key_max} streams here already: close one"

@@ -78,6 +78,7 @@ class Channel:
 
     def _bound_buffers(self) -> None:
         connection = None if self._transport is None else self._transport.get_extra_info("socket")
+        # a transport without a socket, or one that was closed meanwhile
         if connection is None:
             return
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
@@ -142,6 +143,7 @@ class Follower:
 
     def end(self, why: StreamEnd) -> None:
         """End the stream within `LAST_SECONDS`, even while it waits. The first reason is kept."""
+        # the first reason is kept: what ends it after that is a consequence
         if self._end is None:
             self._end = why
             self._woken.set()
@@ -175,12 +177,15 @@ class Follower:
         loop = asyncio.get_running_loop()
         ping_at = loop.time() + self._ping_seconds
         while self._end is None:
+            # before the step: a wake-up during it must lead to another one
             self._woken.clear()
             if not await self._advance():
                 with suppress(TimeoutError):
                     async with asyncio.timeout_at(ping_at):
                         await self._woken.wait()
             if loop.time() >= ping_at:
+                # at pings, not at each frame: it asks the database, and a revoked key may go on for
+                # some seconds
                 if not await self._may_go_on():
                     return StreamEnd.REVOKED
                 await self._channel.send(PING)

@@ -133,6 +133,7 @@ class Streams:
         # a client that comes back should find another process, which it can't on the same
         # connection
         response.force_close()
+        # before a slot is taken: a HEAD has no body to wait for
         if request.method == hdrs.METH_HEAD:
             return response
         channel = Channel(request, response, send_seconds=self._limits.send_seconds)
@@ -142,6 +143,8 @@ class Streams:
             except LostCursorError as error:
                 raise lost_cursor(error) from error
             is_of_another_log = seen is not None and (
+                # beyond the end: the client's index was given by another log, or by one that was
+                # cut off
                 seen.epoch > end.epoch or seen.index >= max(end.tree_size, 1)
             )
             next_index = end.tree_size if seen is None or is_of_another_log else seen.index + 1
@@ -167,6 +170,7 @@ class Streams:
                 opening = opening_frame(retry_seconds=retry_seconds, place=place)
             # it may have begun to stop while the log was asked
             self._check_open()
+            # before the first byte: what is published from here on wakes it
             self._tail.join(follower, end)
             self._followers.add(follower)
             self._occupied.set()
@@ -200,6 +204,7 @@ class Streams:
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
+            # without streams there is nothing to shed, and no reason to wake four times a second
             await self._occupied.wait()
             checked_at = loop.time()
             await asyncio.sleep(self._limits.check_seconds)

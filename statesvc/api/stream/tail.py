@@ -97,6 +97,7 @@ class Pages:
         Raises MissingEntryError, UnreadableArchiveError.
         """
         end = min(begin + self._entries_max, end)
+        # the semaphore first: who waits for the turn must not hold a connection
         async with self._one_at_a_time, self._pool.connection() as connection:
             transitions = await read_transitions(
                 connection, begin=begin, end=end, archive=self._archive
@@ -148,6 +149,7 @@ class Tail:
         `end`: that of a published checkpoint; with the first follower, the window begins
         there.
         """
+        # without followers nothing was read meanwhile: a gap must not be taken for a window
         if not self._followers and (end.epoch, end.tree_size) > (
             self.window.epoch,
             self.window.end,
@@ -171,6 +173,7 @@ class Tail:
         while not self._stopping.is_set():
             self._woken.clear()
             try:
+                # pages until the end, then it rests: one wake-up may stand for many publications
                 while self._followers and await self._read() and not self._stopping.is_set():
                     pass
                 delays = reconnect_delays(self._jitter)
@@ -201,5 +204,6 @@ class Tail:
         return True
 
     async def _rest(self) -> None:
+        # a wake-up can be lost while the listener reconnects: the sweep bounds the delay
         sweep = SWEEP_SECONDS if self._hearing.is_up else _SWEEP_SECONDS_WITHOUT_LISTENER
         await set_within(self._woken, sweep if self._followers else None)

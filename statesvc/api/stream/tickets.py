@@ -102,6 +102,7 @@ class Tickets:
             caller = await keys.by_id(self.signer.read(_PURPOSE, ticket)["key_id"])
         except TokenRefusedError as error:
             raise _refused(str(error)) from None
+        # asked anew: the key may have been revoked since the ticket was made
         if caller is None or not caller.has(Scope.READ):
             raise _refused("the key that made it is good no more")
         return caller

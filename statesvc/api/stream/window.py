@@ -177,6 +177,8 @@ class Window:
         self.end = end
         surplus = len(self._frames) - self._frames_max
         if surplus > 0:
+            # behind the last frame that leaves, not at the first that stays: the entries between
+            # are no transitions
             self.begin = self._frames[surplus - 1].index + 1
             del self._frames[:surplus]
 
@@ -192,6 +194,8 @@ class Window:
                 if len(chosen) == limit:
                     return WindowStep(chosen, frame.index)
                 chosen.append(frame)
+        # to the end, even without a frame: a client with a narrow selection must not search again
+        # and again
         return WindowStep(chosen, max(next_index, self.end))
 
 

@@ -166,6 +166,7 @@ class Submission:
         in_reach = await self._in_reach([event for event, _ in stated])
         read = [(number, event) for (number, _), event in zip(numbered, in_reach, strict=True)]
         events = [event for _, event in read if isinstance(event, Event)]
+        # before the append: what is stored is bound by the commitment in each event
         taken = _taken(body, numbered, read)
         verdicts = iter(
             (await self._submit(events, taken, notify=notify)).verdicts if events else ()
@@ -175,6 +176,7 @@ class Submission:
         for (number, event), (_, warnings) in zip(read, stated, strict=True):
             if isinstance(event, InvalidEventError):
                 errors = [{"pointer": fault.pointer, "detail": fault.why} for fault in event.faults]
+                # in place of a verdict: only valid lines were submitted, in their order
                 results.append({"line": number, "verdict": "invalid", "errors": errors})
                 continue
             result: LineVerdict = {"line": number, "verdict": next(verdicts).value}
@@ -192,6 +194,7 @@ class Submission:
             event = read_line(line, self.keyring.carrier_digest)
         except InvalidEventError as error:
             return error, []
+        # a typing error would open a stream that no later event of the carrier joins
         if event.carrier_id not in CARRIERS:
             return _UNKNOWN_CARRIER, []
         unknown = unknown_members(line)
@@ -243,7 +246,9 @@ class Submission:
                 f"on hold: {', '.join(outcome.carrier_ids)}; nothing was applied, send it again"
                 " after the release",
             )
+        # after the commit: whoever wakes before it finds nothing
         self.waker.wake(LOG)
+        # duplicates and silent imports notify nobody
         if outcome.changes:
             self.waker.wake(OUTBOX)
         return outcome
@@ -263,6 +268,7 @@ def _taken(
         for (_, line), (_, event) in zip(numbered, read, strict=True)
         if isinstance(event, Event)
     ]
+    # the bytes as they came where nothing is left out: evidence shows them
     return body if len(taken) == len(numbered) else b"\n".join(taken)
 
 

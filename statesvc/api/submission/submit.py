@@ -70,6 +70,7 @@ async def submit(
 
     `notify` False: subscriptions are not notified.
     """
+    # once, before the tries: the events of each try commit to the same message
     sealed = seal_message(keyring, canonical.CARRIER_ID, body, "{}")
 
     async def transaction(connection: AsyncConnection[Any]) -> Submitted | Held:
@@ -96,10 +97,12 @@ async def _submit(
             pipeline, _SQL["begin"], {"carrier_ids": carrier_ids}, lambda rows: rows[0]
         )
         received_at, held = await begun.rows()
+        # in the transaction of each try: a hold may be placed between two
         if held:
             return Held(tuple(held))
         read = _read(keyring, events, sealed, received_at, notify=notify)
         batch = await append(AppendBatch(pipeline, keyring, [read], writer))
+        # all duplicates: no entry names the message, so nothing would ever refer to it
         if batch.wrote:
             await _store(pipeline, sealed, batch, received_at, writer=writer)
     return Submitted(sealed.message_id, tuple(batch.verdicts), len(batch.changes))
