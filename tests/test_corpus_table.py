@@ -7,7 +7,7 @@ import pytest
 from events.event import NOWHERE, EventPlace, Raw, Reading
 from events.parsing.times import received
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
-from tests.corpus_table import Row, differences, shares
+from tests.corpus_table import differences
 
 READING = Reading(
     tracking_number="1Z-1",
@@ -68,13 +68,3 @@ def test_place_zone_and_precision_are_compared_where_they_are_asserted() -> None
     ):
         (found,) = differences(changed, ZONED)
         assert found.startswith(name)
-
-
-def test_too_many_assumed_offsets_or_unmapped_codes_are_named(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    row = Row("tnt", read=100, placed=50, assumed=2, unmapped=1)
-    assert list(shares([row], complete=True)) == ["assumed_utc"]
-    assert "assumed_utc: 2.00% of 100 events, before 7.33% of 901" in capsys.readouterr().out
-    row.assumed = row.assumed_of_placed = 1
-    assert list(shares([row], complete=True)) == ["assumed_utc of events with a place"]

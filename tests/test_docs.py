@@ -1,4 +1,4 @@
-"""The pages name what exists: paths of the tree, links, and the walk through the house."""
+"""The pages name what exists: paths of the tree, links, tables made by the code, and the walk through the house."""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+
+from events.vocabulary import Status
+from tests.authentication_page import table, written
+from tests.lifecycle_page import PAGE, page
 
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = (
@@ -71,3 +75,16 @@ def test_decision_records_are_numbered_without_gaps_and_say_context_decision_and
         assert text.startswith(f"# {number}. ")
         assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Cost"]
         assert len(text.splitlines()) <= 60
+
+
+def test_the_page_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.lifecycle_page"
+
+
+def test_the_page_says_what_every_status_means() -> None:
+    written = page().partition("## Moves")[0]
+    assert [status.value for status in Status if f"`{status.value}`: " not in written] == []
+
+
+def test_the_page_has_the_table_of_the_carriers() -> None:
+    assert written() == table(), "python -m tests.authentication_page --write"

@@ -1,13 +1,17 @@
-"""Workers that die, and workers that are told to go."""
+"""Workers that die, are told to go, or are killed by a message; ids with other facts."""
 
 import asyncio
-import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram
+from statesvc.roles.supervisor.start_child import spawn
+from tests.acceptance.killer import DEADLY
 from tests.acceptance.processes import Service, until_false
 from tests.acceptance.stories import messages
+from tests.world.shop import CARRIER_ID, says
 
 ServiceMaker = Callable[..., Any]
 LEASE_SECONDS = "3"
@@ -77,56 +81,59 @@ async def test_a_worker_killed_in_the_middle_of_a_batch_loses_and_doubles_nothin
         await assert_each_took_effect_once(service, acknowledged)
 
 
-async def test_a_worker_that_is_told_to_go_finishes_exits_0_and_leaves_no_lease(
+DEATHS = 5
+BYSTANDERS = 40
+
+
+class KillerService(Service):
+    """Knows the carrier with the deadly normalizer."""
+
+    launcher = "tests.acceptance.killer"
+
+
+@asynccontextmanager
+async def supervised_worker(service: Service) -> AsyncIterator[None]:
+    """Run a worker as `statesvc up` keeps it: started again whenever it dies."""
+    command = [*service.program, "worker", "--port", "0"]
+    # its pauses between deaths are not what is shown here
+    program = ChildProgram(
+        name="worker", start=spawn(command, service.environment), longest_pause_seconds=0.1
+    )
+    child = ChildProcess(program)
+    running = asyncio.create_task(child.run())
+    try:
+        yield
+    finally:
+        child.kill()
+        await running
+
+
+async def test_a_message_that_kills_its_worker_is_given_up_after_five_and_its_batch_loses_one_lease(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    service = await service_maker(tmp_path, {"STATESVC_WORKER_SWEEP_SECONDS": "2"})
+    service = await service_maker(tmp_path, SHORT_LEASE, kind=KillerService)
     async with service:
         await service.start("api")
-        acknowledged = await push(service, 600)
-        (worker,) = await service.start("worker")
-        worker.send(signal.SIGTERM)
-        assert await worker.exit_code() == 0
-        assert (
-            await service.value("SELECT count(*) FROM statesvc.inbox WHERE token IS NOT NULL") == 0
+        for number in range(BYSTANDERS):
+            if number == BYSTANDERS // 2:
+                assert (await service.webhook(CARRIER_ID, DEADLY))[0] == 200
+            body = says({"number": f"N{number}", "status": "in_transit"})
+            assert (await service.webhook(CARRIER_ID, body))[0] == 200
+        async with supervised_worker(service):
+            async with asyncio.timeout(60):
+                await until_false(lambda: service.value("SELECT count(*) > 1 FROM statesvc.inbox"))
+            # pushed while the killer still kills: it waits for nobody
+            assert (
+                await service.webhook(CARRIER_ID, says({"number": "LATER", "status": "in_transit"}))
+            )[0] == 200
+            await service.drained(120)
+        letters = await service.rows(
+            "SELECT cause, attempts FROM statesvc.dead_letter WHERE kind = 'message'"
         )
-        await service.start("worker")
-        await service.drained()
-        await assert_each_took_effect_once(service, acknowledged)
-
-
-async def test_hold_keeps_messages_and_takes_effect_at_the_next_claim(
-    service_maker: ServiceMaker, tmp_path: Path
-) -> None:
-    service = await service_maker(tmp_path, {})
-    async with service:
-        await service.start("api", "worker")
-        async with service.session.put(
-            f"{service.api.url}/v1/rollouts/ups", json={"hold": True, "why": "test"}
-        ) as answer:
-            assert answer.status == 200
-        acknowledged = await push(service, 60)
-        # a message that was stored behind the low-water mark waits for the next sweep, 30 s at most
-        async with asyncio.timeout(60):
-            await until_false(
-                lambda: service.value(
-                    "SELECT EXISTS (SELECT FROM statesvc.inbox WHERE carrier_id <> 'ups')"
-                )
-            )
-        held = await service.value("SELECT count(*) FROM statesvc.inbox")
-        assert held > 0
-        assert (
-            await service.value("SELECT count(*) FROM statesvc.event WHERE carrier_id = 'ups'") == 0
+        assert letters == [("worker_died", DEATHS)]
+        attempts = await service.rows(
+            "SELECT attempts, count(*) FROM statesvc.message GROUP BY 1 ORDER BY 1"
         )
-        async with service.session.put(
-            f"{service.api.url}/v1/rollouts/ups", json={"hold": False, "why": "test"}
-        ) as answer:
-            assert answer.status == 200
-        await service.drained()
-        await assert_each_took_effect_once(service, acknowledged)
-        assert await service.rows(
-            "SELECT verb, target FROM statesvc.action ORDER BY recorded_at"
-        ) == [
-            ("hold", "carrier ups"),
-            ("release", "carrier ups"),
-        ]
+        assert attempts == [(1, 1), (2, BYSTANDERS)], (
+            "one lease lost by each that shared the first batch, none by the later one"
+        )

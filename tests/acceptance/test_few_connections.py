@@ -16,7 +16,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from tests.acceptance.all_roles import ROLES, all_roles, same
+from tests.acceptance.all_roles import all_roles, same
 from tests.acceptance.processes import Service, until_false
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.steady_pushes import steady_pushes
@@ -137,29 +137,3 @@ async def test_all_pushes_are_notified_and_the_kill_switch_finds_a_place(
         assert found["severity"] == ("ok" if limit == 24 else "warn"), found
         for process in roles:
             assert '"level":"error"' not in process.log.read_text()
-
-
-async def test_nothing_starts_with_too_few_and_doctor_shows_the_sum(
-    limited_role: Callable[[int], str], service_maker: ServiceMaker, tmp_path: Path
-) -> None:
-    service = await service_maker(tmp_path, behind_pooler=False)
-    mine = {
-        "DATABASE_URL": make_conninfo(
-            service.service_dsn, user=(role := limited_role(8)), password=PASSWORD
-        )
-    }
-    said = (
-        "ingress (2 + 1 direct) + api (1 + 1 direct) + worker (2 + 1 direct) + notifier (1 + 1"
-        " direct) + sealer (1 + 2 direct) + 1 for commands, evidence and archiving = 14, but the"
-        f" role {role} may have 8 (ALTER ROLE {role} CONNECTION LIMIT ...)"
-    )
-    async with service:
-        for command in ("up", *ROLES):
-            exit_code, _, errors = await service.run(command, "--port", "0", settings=mine)
-            assert (exit_code, said in errors) == (1, True), (command, errors)
-        found = await connections_found(service, **mine)
-        assert (found["severity"], said in found["text"]) == ("fail", True), found
-        exit_code, _, errors = await service.run(
-            "worker", settings={**mine, "STATESVC_DATABASE_CONNECTIONS": "8"}
-        )
-        assert (exit_code, "STATESVC_DATABASE_CONNECTIONS" in errors) == (2, True)

@@ -1,6 +1,4 @@
-"""The service with its master key in a KMS: a real program wraps, real processes start by it, and
-say so when they cannot.
-"""
+"""The service with its master key in a KMS: a real program wraps, real processes start by it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +6,15 @@ from typing import Any
 
 from tests.acceptance.stories import ups_alert
 from tests.statesvc.database.kms.test_kms import program
+
+NUMBER = "1ZTEST0000000077"
+PERSON = "Zebedee Quux"
+CALLS = (
+    f"/v1/shipments/ups/{NUMBER}",
+    f"/v1/shipments/ups/{NUMBER}/history",
+    f"/v1/shipments/ups/{NUMBER}/audit",
+)
+
 
 ServiceMaker = Callable[..., Any]
 

@@ -1,6 +1,4 @@
-"""One trace from a carrier's webhook to the subscriber, as a collector hears it; and nothing
-personal in what it hears.
-"""
+"""One trace from a carrier's webhook to the subscriber, as a collector hears it."""
 
 import asyncio
 from pathlib import Path

@@ -6,9 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.acceptance.processes import Service
 from tests.acceptance.test_crash import assert_each_took_effect_once, push
 
 ServiceMaker = Callable[..., Any]
@@ -32,31 +29,3 @@ async def test_each_message_takes_effect_once_behind_a_pooler(
         assert status == 200
         for role in service.roles:
             assert '"level":"error"' not in role.log.read_text()
-
-
-@pytest.mark.parametrize("command", ["api", "worker", "sealer", "up"])
-async def test_nothing_starts_behind_a_pooler_that_does_not_carry_what_is_sent_through_it(
-    service_maker: ServiceMaker, tmp_path: Path, command: str
-) -> None:
-    wrong = {"STATESVC_PREPARED_STATEMENTS": "true"}
-    service: Service = await service_maker(tmp_path, wrong, behind_pooler=True)
-    async with service:
-        exit_code, _, errors = await service.run(command, "--port", "0")
-    assert exit_code == 1
-    assert "set STATESVC_PREPARED_STATEMENTS=false, or use PgBouncer 1.22 or later" in errors
-
-
-async def test_nothing_starts_that_listens_through_a_pooler(
-    service_maker: ServiceMaker, tmp_path: Path
-) -> None:
-    service: Service = await service_maker(tmp_path, behind_pooler=True)
-    async with service:
-        through = service.environment["DATABASE_URL"]
-        exit_code, _, errors = await service.run(
-            "worker", "--port", "0", settings={"STATESVC_LISTEN_URL": through}
-        )
-    assert exit_code == 1
-    assert (
-        "leads through a pooler in transaction mode: set STATESVC_LISTEN_URL to the server itself"
-        in errors
-    )

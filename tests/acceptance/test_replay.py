@@ -30,7 +30,6 @@ REPLAY = ("dead-letters", "replay", "--carrier", CARRIER_ID)
 FAILED = (*REPLAY, "--cause", "normalizer_failed", "--why", "normalizer mended")
 PUT_AT_ONCE = 500
 OPEN = "SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL"
-RESOLVED = "SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NOT NULL"
 
 
 class ReplayService(Service):

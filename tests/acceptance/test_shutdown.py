@@ -1,10 +1,9 @@
 """Each role on SIGTERM: readiness first, then no new work, then what was begun is finished, then
-leases go back. A second one aborts.
+leases go back.
 """
 
 import asyncio
 import signal
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,9 +21,6 @@ from tests.acceptance.test_crash import assert_each_took_effect_once, push
 from tests.world.ports import free_port
 
 ServiceMaker = Callable[..., Any]
-PATIENT = {"STATESVC_GRACE_SECONDS": "60", "STATESVC_DRAIN_SECONDS": "60"}
-ABORT_SECONDS = 12
-"""Seconds for a process on a busy machine; far below the patience of 60 s."""
 
 
 def scan(place: int) -> bytes:
@@ -47,17 +43,6 @@ async def until_logged(role: RoleProcess, text: str) -> None:
     async with asyncio.timeout(20):
         while text not in role.log.read_text():  # noqa: ASYNC110 - another process writes it
             await asyncio.sleep(0.02)
-
-
-async def assert_aborts(role: RoleProcess) -> None:
-    """Check that a second signal ends it long before its patience does."""
-    role.send(signal.SIGTERM)
-    await until_logged(role, '"stopping"')
-    assert role.process.returncode is None
-    started = time.monotonic()
-    role.send(signal.SIGTERM)
-    assert await role.exit_code() == 1, role.log.read_text()
-    assert time.monotonic() - started < ABORT_SECONDS
 
 
 async def test_the_api_serves_on_while_it_is_not_ready_and_answers_every_request_that_it_took(
@@ -97,14 +82,6 @@ async def test_the_api_serves_on_while_it_is_not_ready_and_answers_every_request
         kept = {str(row[0]) for row in await service.rows("SELECT message_id FROM statesvc.inbox")}
         assert set(acknowledged) < kept
         assert len(kept) == len(set(acknowledged)) + 1
-
-
-async def test_a_second_signal_aborts_the_api(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    service: Service = await service_maker(tmp_path, PATIENT)
-    async with service:
-        api = await start_program(service, "api")
-        async with slow_request(api.port, "fedex", b"{}  "):
-            await assert_aborts(api)
 
 
 @asynccontextmanager
@@ -154,24 +131,6 @@ async def test_a_worker_finishes_the_batch_that_it_has_begun_and_claims_no_other
         settled = await service.value("SELECT count(*) FROM statesvc.message")
         # a claim that was on its way at the signal may add its batch
         assert 0 < settled <= begun + 8 < len(acknowledged)
-        await service.start("worker")
-        await service.drained()
-        await assert_each_took_effect_once(service, acknowledged)
-
-
-async def test_a_second_signal_aborts_a_worker_which_gives_back_its_leases_uncharged(
-    service_maker: ServiceMaker, tmp_path: Path
-) -> None:
-    service: Service = await service_maker(tmp_path, PATIENT)
-    async with service:
-        await service.start("api")
-        acknowledged = await push(service, 60)
-        async with log_locked(service):
-            worker = await start_program(service, "worker")
-            await until_leased(service)
-            await assert_aborts(worker)
-            assert await leased(service) == 0
-            assert await service.rows("SELECT DISTINCT attempts FROM statesvc.inbox") == [(0,)]
         await service.start("worker")
         await service.drained()
         await assert_each_took_effect_once(service, acknowledged)
@@ -232,20 +191,3 @@ async def test_a_notifier_settles_what_is_on_its_way(
         assert await notifier.exit_code() == 0
         assert len(subscriber.heard) == 1
         assert await service.value("SELECT count(*) FROM statesvc.outbox") == 0
-
-
-async def test_a_second_signal_aborts_a_notifier_which_gives_back_its_leases(
-    service_maker: ServiceMaker, tmp_path: Path
-) -> None:
-    service: Service = await service_maker(tmp_path, PATIENT)
-    async with service, told(service) as subscriber:
-        notifier = await start_program(service, "notifier")
-        await asyncio.wait_for(subscriber.asked.wait(), 20)
-        assert await leased(service, "outbox") == 1
-        await assert_aborts(notifier)
-        assert await leased(service, "outbox") == 0
-        subscriber.may_answer.set()
-        await service.start("notifier")
-        async with asyncio.timeout(20):
-            await until_false(lambda: service.value("SELECT EXISTS (SELECT FROM statesvc.outbox)"))
-        assert len(set(subscriber.heard)) == 1, "the same notification, under the same id"

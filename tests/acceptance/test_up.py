@@ -9,9 +9,7 @@ import pty
 import re
 import signal
 import sys
-from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -251,42 +249,6 @@ async def test_without_add_ons_a_push_is_read_answered_and_notified(running: Run
     assert running.lines("child_died") == []
 
 
-async def test_a_frozen_role_is_named_and_replaced_and_pushes_go_on(running: Running) -> None:
-    running.environment |= {"STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex"}
-    process = await running.up(module="tests.acceptance.impatient_up")
-    try:
-        await running.ready(process, running.port)
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
-            frozen = {line["role"]: line["pid"] for line in running.lines("child_started")}
-            assert await answers(session, running) == dict.fromkeys(map("+".join, CHILDREN), 1.0)
-            # ingress too: who comes meanwhile waits for the next one
-            for role in ("worker", "ingress"):
-                os.kill(frozen[role], signal.SIGSTOP)
-            await until(
-                lambda: (
-                    {line["pid"] for line in running.lines("child_silent")}
-                    == {frozen["worker"], frozen["ingress"]}
-                )
-            )
-            assert {
-                role for role, answer in (await answers(session, running)).items() if not answer
-            } == {"worker", "ingress"}
-            await until(
-                lambda: (
-                    {line["pid"] for line in running.lines("child_killed")}
-                    == {frozen["worker"], frozen["ingress"]}
-                )
-            )
-            await running.ready(process, running.port)
-            async with session.post(f"{running.url}/v1/webhooks/fedex", data=b"{}") as answer:
-                assert answer.status == 200
-            await until(lambda: len(running.lines("child_answers")) == 2)
-            assert await answers(session, running) == dict.fromkeys(map("+".join, CHILDREN), 1.0)
-    finally:
-        code = await end(process)
-    assert code == 0, running.log()
-
-
 async def test_a_disk_at_its_bound_is_said_by_readyz_and_status(running: Running) -> None:
     running.environment |= {
         "STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex",
@@ -327,29 +289,6 @@ async def test_a_disk_at_its_bound_is_said_by_readyz_and_status(running: Running
     finally:
         code = await end(process)
     assert code == 0, running.log()
-
-
-async def answers(session: aiohttp.ClientSession, running: Running) -> dict[str, float]:
-    """Return whether each role answers its supervisor, as the one address of all metrics says;
-    nothing else on the service's ports does.
-    """
-    for port in (running.port, running.port + 1):
-        with suppress(aiohttp.ClientConnectionError, TimeoutError):
-            async with session.get(
-                f"http://127.0.0.1:{port}/metrics", timeout=aiohttp.ClientTimeout(total=1)
-            ) as answer:
-                assert answer.status != 200
-    # a text may be a second old
-    await asyncio.sleep(1)
-    async with session.get(f"http://127.0.0.1:{running.metrics_port}/metrics") as answer:
-        text = await answer.text()
-    assert 'statesvc_loop_lag_seconds_count{role="notifier+sealer"}' in text
-    return {
-        role: float(value)
-        for role, value in re.findall(
-            r'statesvc_role_answers\{role="up",type="([\w+]+)"\} (\S+)', text
-        )
-    }
 
 
 async def test_a_terminal_that_closes_ends_everything_as_sigterm_does(running: Running) -> None:
@@ -401,44 +340,6 @@ async def test_a_second_sigterm_aborts_everything(running: Running) -> None:
     finally:
         await end(process)
     await is_gone(running)
-
-
-async def test_children_that_die_start_again_and_end_with_their_supervisor_which_the_data_outlives(
-    running: Running,
-) -> None:
-    process = await running.up()
-    try:
-        await running.ready(process, running.port)
-        code, key = await running.command("keys", "create", "--name", "test", "--scopes", "read")
-        assert code == 0
-        await until(lambda: running.listening() == set(ROLES))
-        pids = {line["role"]: line["pid"] for line in running.lines("child_started")}
-        for name in ("worker", "notifier+sealer"):
-            os.kill(pids[name], signal.SIGKILL)
-        again = {"worker", "notifier", "sealer"}
-        await until(
-            lambda: (
-                {role for role, count in Counter(running.listened()).items() if count == 2} == again
-            )
-        )
-        assert {
-            (death["role"], death["pid"], death["level"]) for death in running.lines("child_died")
-        } == {(name, pids[name], "error") for name in ("worker", "notifier+sealer")}
-        roles = [line["pid"] for line in running.lines("child_started")]
-        process.kill()
-        await process.wait()
-        await until(lambda: not any(is_running(pid) for pid in roles))
-        process = await running.up()
-        await running.ready(process, running.port)
-        async with (
-            aiohttp.ClientSession(
-                running.url, headers={"Authorization": f"Bearer {key.strip()}"}
-            ) as session,
-            session.get("/v1/shipments") as answer,
-        ):
-            assert answer.status == 200
-    finally:
-        assert await end(process) == 0, running.log()
 
 
 async def test_the_demo_pushes_and_its_subscriber_hears(running: Running) -> None:

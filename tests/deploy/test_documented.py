@@ -22,7 +22,7 @@ from tests.deploy.documented import PAGES, ROOT, Block, blocks, commands_not_run
 
 RUN_ELSEWHERE: Final = {
     "docs/newcomer.md": "tests/journeys/newcomer.py",
-    "docs/normalizer-versions.md": "tests/statesvc/reading/test_rollout_page.py",
+    "docs/normalizer-versions.md": "tests/statesvc/reading/test_rollout_calls.py",
     "docs/restore.md": "tests/acceptance/test_restore.py",
 }
 """Pages whose commands belong to a story of their own.

@@ -1,8 +1,7 @@
-"""A row that is written into a carrier's table is read by its normalizer, for every
-carrier that has such rows.
-"""
+"""Tables of codes, and proposals for codes and texts that are not in them."""
 
 import csv
+import hashlib
 import json
 import shutil
 import subprocess
@@ -14,6 +13,11 @@ import pytest
 from events.carriers import CARRIERS
 from events.code_tables import TableRow, row_of, shipped_meaning
 from events.event import Raw
+from events.spelling import is_short, short, sought_forms
+from events.text_proposals import proposed
+from events.vocabulary import Reason, Status
+from tests.corpus_shares import CORPORA
+from tests.events.carriers.test_corpus import NO_CORPUS
 
 ROOT = Path(__file__).parents[2]
 CODES = (Raw(code="ZzTop9"), Raw(type="Zt", code="ZzTop9"), Raw(code="ZzTop9", reason="Zr"))
@@ -103,3 +107,106 @@ def test_a_code_without_a_row_of_its_own_has_none(
     carrier_id: str, raw: Raw, text: str | None
 ) -> None:
     assert row_of(carrier_id, raw, text) is None
+
+
+RIGHT_MIN = 0.9
+OF_TEXTS_MIN = 0.7
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "reason"),
+    [
+        ("Delivered", Status.DELIVERED, None),
+        ("Zugestellt.", Status.DELIVERED, None),
+        ("The parcel was <b>delivered</b> at the back door", Status.DELIVERED, None),
+        ("Delivery attempted, nobody at home", Status.DELIVERY_ATTEMPTED, None),
+        ("Could not be delivered", Status.DELIVERY_ATTEMPTED, None),
+        ("Delivered back to the shipper", Status.RETURNED, None),
+        ("Your parcel is out for delivery today", Status.OUT_FOR_DELIVERY, None),
+        ("Ready for collection at the parcel shop", Status.AVAILABLE_FOR_PICKUP, None),
+        ("The package is damaged", Status.EXCEPTION, Reason.DAMAGED),
+        ("Arrived at sort facility", Status.IN_TRANSIT, None),
+        ("Label created", Status.INFO_RECEIVED, None),
+    ],
+)
+def test_a_text_proposes_what_such_texts_mean(
+    text: str, status: Status, reason: Reason | None
+) -> None:
+    found = proposed(text)
+    assert found is not None
+    assert (found.meaning.status, found.meaning.reason) == (status, reason)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "Something new",
+        "Will be delivered tomorrow",
+        "Your parcel is expected to be delivered soon",
+        "DLVRD7",
+    ],
+)
+def test_a_text_that_says_nothing_clear_proposes_nothing(text: str | None) -> None:
+    assert proposed(text) is None
+
+
+def test_a_proposal_quotes_no_word_that_is_not_ours() -> None:
+    found = proposed("Returned by J. Miller to sender")
+    assert found is not None
+    assert "Miller" not in found.why
+    named = proposed("Signed by J. MILLER, delivered")
+    assert named is not None
+    assert "MILLER" not in named.why
+
+
+def test_proposals_for_the_texts_of_the_corpora_are_nearly_always_right() -> None:
+    texts = {
+        (event["description"], event["status"])
+        for corpus in CORPORA
+        if (corpus / "expected.json").is_file()
+        for document in json.loads((corpus / "expected.json").read_text("utf-8"))
+        for event in document["events"]
+        if event.get("description") and event.get("status") in {status.value for status in Status}
+    }
+    if not texts:
+        pytest.skip(NO_CORPUS)
+    made = [
+        (found.meaning.status, status)
+        for text, status in texts
+        if (found := proposed(text)) is not None
+    ]
+    assert len(made) / len(texts) >= OF_TEXTS_MIN
+    assert sum(found == status for found, status in made) / len(made) >= RIGHT_MIN
+
+
+DIGESTS = [bytes(32), bytes([255] * 32), *(hashlib.sha256(bytes([n])).digest() for n in range(50))]
+
+
+@pytest.mark.parametrize("digest", DIGESTS, ids=lambda digest: digest.hex()[:8])
+def test_a_text_is_that_of_a_digest_exactly_when_it_was_written_so(digest: bytes) -> None:
+    text = short(digest)
+    assert is_short(text, digest)
+    for place in range(len(text)):
+        for other in "a7_ +-A089\u0663\u00e9\0":
+            changed = text[:place] + other + text[place + 1 :]
+            assert is_short(changed, digest) == (changed == text)
+    for changed in ("", text[:-1], text + "a", "a" + text, text.upper(), f" {text}", f"{text}\n"):
+        assert is_short(changed, digest) == (changed == text)
+
+
+@pytest.mark.parametrize(
+    ("sought", "number"),
+    [
+        ("(420)97201(9400111202555842332669)", "420972019400111202555842332669"),
+        ("9611020987654312345672", "987654312345672"),
+        ("1001921334250001000300779017972697", "779017972697"),
+        ("000123456789012", "123456789012"),
+        ("00000000123456789012", "123456789012"),
+        ("(00) 340434161095002710", "340434161095002710"),
+        ("340434161095002710", "00340434161095002710"),
+    ],
+)
+def test_a_barcode_is_a_spelling_of_the_number_on_it(sought: str, number: str) -> None:
+    assert number in sought_forms(sought)

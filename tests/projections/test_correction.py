@@ -10,7 +10,6 @@ SIGNER = b"\x07"
 LABEL = scan("info_received", "01 08:00", code="MP")
 PICKUP = scan("picked_up", "01 10:00", code="PU")
 ARRIVAL = scan("in_transit", "02 10:00", code="AR")
-UNLOAD = scan("in_transit", "02 11:00", code="UL")
 OUT = scan("out_for_delivery", "03 08:00")
 DELIVERED = scan("delivered", "03 10:00", signer=SIGNER)
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
-from itertools import permutations
 from random import Random
 from typing import Any
 
@@ -12,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from events.vocabulary import Kind, Reason, Status, TimePrecision
-from projections import fold as fold_module
-from projections.fact import FIRST_KEY, Fact
+from projections.fact import Fact
 from projections.fold import advance, fold
-from projections.lifecycle import MOVES, Move
 from projections.state import INITIAL, ShipmentState
 from tests.projections.parcel_story import enrichment, scan
 
@@ -204,47 +201,6 @@ STORY = [
 ]
 
 
-def test_sorting_by_arrival_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_order(fold, STORY, permutations(STORY))
-    monkeypatch.setattr(fold_module, "_BY_KEY", lambda _: 0)
-    with pytest.raises(AssertionError):
-        check_order(fold, STORY, permutations(STORY))
-
-
-def test_counting_an_event_twice_is_noticed() -> None:
-    def forgetful(facts: Iterable[Fact]) -> ShipmentState:
-        return fold(
-            replace(fact, event_id=f"{fact.event_id}{place}") for place, fact in enumerate(facts)
-        )
-
-    check_repetition(fold, STORY)
-    with pytest.raises(AssertionError):
-        check_repetition(forgetful, STORY)
-
-
-def test_applying_a_late_scan_last_is_noticed() -> None:
-    def hasty(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None:
-        return advance(replace(state, last_key=FIRST_KEY), facts)
-
-    late = [[STORY[3]], [STORY[0]]]
-    assert check_advance(advance, late) == 1
-    with pytest.raises(AssertionError):
-        check_advance(hasty, late)
-
-
-def test_ignoring_a_waiting_correction_is_noticed() -> None:
-    def deaf(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None:
-        return advance(replace(state, pending=frozenset()), facts)
-
-    void = replace(
-        STORY[2], event_id="void", kind=Kind.CORRECTION, status=None, corrects=STORY[3].event_id
-    )
-    early = [[void], [STORY[3]]]
-    assert check_advance(advance, early) == 0
-    with pytest.raises(AssertionError):
-        check_advance(deaf, early)
-
-
 def test_an_enrichment_of_the_newest_scan_needs_no_log() -> None:
     newest = STORY[0]
     moving = [enrichment(newest, name=str(day), eta=f"2026-03-{day:02}") for day in (9, 4, 7)]
@@ -271,11 +227,3 @@ def test_a_signer_settles_which_words_of_a_delivery_are_remembered() -> None:
     first, second, third = (scan("delivered", f"03 {hour}:00") for hour in (10, 11, 12))
     signed = enrichment(second, name="s", signer=b"\x01")
     assert check_advance(advance, [[first], [second], [signed], [third]]) == 4
-
-
-def test_a_delivery_that_does_not_stick_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    later = [*STORY, scan("in_transit", "04 10:00")]
-    assert fold(later).status is Status.DELIVERED
-    loose = {**MOVES, (Status.DELIVERED, Status.IN_TRANSIT): Move(Status.IN_TRANSIT, None, None)}
-    monkeypatch.setattr(fold_module, "MOVES", loose)
-    assert fold(later).status is not Status.DELIVERED

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
+import pytest
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
@@ -341,3 +342,9 @@ async def story(database: Database, publication: Publication = NOWHERE) -> Async
         await connection.execute("SET timezone = 'UTC'")
         keyring = await load_keyring(connection, MASTER)
         yield Story(connection, keyring, publication=publication)
+
+
+@pytest.fixture
+async def event_log(database: Database) -> AsyncIterator[Story]:
+    async with story(database) as log:
+        yield log

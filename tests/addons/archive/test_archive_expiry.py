@@ -1,20 +1,17 @@
-"""Archived days expire, except what a legal hold keeps; an expiry that was cut short is
-finished.
-"""
+"""Archived days expire, except under a legal hold; history is read from hot and archived bodies alike."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from statesvc.addons.archive import day_pass
-from statesvc.bodies.find_bodies import BodyLocation
+from statesvc.bodies.find_bodies import ArchiveUnavailableError, BodyLocation
 from statesvc.bodies.legal_holds import LegalHold, place_hold, release_hold
+from tests.addons.mappings.test_history_reread import again, candidate_reads, status
+from tests.statesvc.reading.planted import CARRIER, MISREAD
 from tests.world.body_archivist import KEEP_MONTHS, Archivist
 from tests.world.shop import CARRIER_ID, says
-
-
-class KilledError(Exception):
-    """Stands for SIGKILL: nothing after it runs."""
 
 
 @pytest.mark.slow
@@ -114,27 +111,16 @@ async def test_a_hold_placed_while_a_day_expires_is_looked_for_again(
     assert await archivist.retained() == {held}
 
 
-@pytest.mark.slow
-async def test_an_expiry_that_was_killed_before_the_file_went_is_finished(
-    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await archivist.shop.say({"number": "A1", "status": "in_transit"})
+async def test_hot_and_archived_messages_are_read_again_in_one_run(archivist: Archivist) -> None:
+    shop = archivist.shop
+    shop.context = replace(shop.context, carriers={CARRIER_ID: CARRIER})
+    await candidate_reads(shop, "2")
+    await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
     await archivist.archived()
-    await archivist.days_pass(31 * KEEP_MONTHS)
-
-    def dying(_path: Any) -> None:
-        raise KilledError
-
-    with monkeypatch.context() as killing:
-        killing.setattr(day_pass, "remove", dying)
-        with pytest.raises(KilledError):
-            await archivist.run_pass()
-    assert archivist.files() != []
-    await archivist.run_pass()
-    ledger = await archivist.ledger()
-    assert {row.deleted_at is None for row in ledger.values() if row.expired_at is not None} == {
-        False
-    }
-    assert archivist.files() == sorted(
-        str(row.file_name) for row in ledger.values() if row.expired_at is None
-    )
+    await shop.say({"number": "A2", "status": "in_transit", "code": MISREAD})
+    assert (await status(shop, "A1"), await status(shop, "A2")) == ("delivered", "delivered")
+    with pytest.raises(ArchiveUnavailableError, match="STATESVC_ARCHIVE_DIR"):
+        await again(shop, read_by="2")
+    report = await again(shop, read_by="2", archive=archivist.folder)
+    assert (report.messages, report.corrected, report.unreadable) == (2, 2, 0)
+    assert (await status(shop, "A1"), await status(shop, "A2")) == ("in_transit", "in_transit")

@@ -13,11 +13,9 @@ import pytest
 from statesvc.addons.archive import archive_pass, day_pass
 from statesvc.addons.archive.archive_identity import MARKER, ArchiveIdentity, read_refusal
 from statesvc.api.service_status import read_status
-from statesvc.files.archive_folder import archive_at, read_back
+from statesvc.files.archive_folder import read_back
 from statesvc.health.finding import Urgency
 from tests.world.body_archivist import HOT_DAYS, KEEP_MONTHS, Archivist
-from tests.world.mounts import mounted_tmpfs
-from tests.world.object_store import ObjectStore
 
 
 def move_away(folder: Path) -> None:
@@ -122,26 +120,6 @@ async def test_what_the_archive_should_have_is_neither_deleted_nor_forgotten(
     assert (row.expired_at, row.deleted_at) == (None, None)
 
 
-async def test_a_volume_that_goes_before_the_drop_keeps_its_day(
-    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, due = await two_days(archivist)
-
-    def then_gone(path: Path) -> bytes:
-        digest = read_back(path)
-        if archivist.folder.exists():
-            move_away(archivist.folder)
-        return digest
-
-    with monkeypatch.context() as leaving:
-        leaving.setattr(archive_pass, "read_back", then_gone)
-        outcome = await archivist.run_pass()
-    assert "none of the" in str(outcome.refused)
-    assert await archivist.partition(due) is not None
-    restore_shipments(archivist.folder)
-    assert due in (await archivist.run_pass()).archived
-
-
 async def test_a_file_that_is_replaced_before_the_drop_keeps_its_day(
     archivist: Archivist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,62 +211,6 @@ async def test_an_expired_file_that_cannot_be_deleted_is_not_said_to_be(
     assert (await archivist.ledger())[archived].deleted_at is None
     await archivist.run_pass()
     assert (await archivist.ledger())[archived].deleted_at is not None
-
-
-async def test_a_volume_that_is_read_only_is_named(archivist: Archivist) -> None:
-    with mounted_tmpfs(archivist.folder) as remount:
-        _, due = await two_days(archivist)
-        remount("ro")
-        outcome = await archivist.run_pass()
-        assert "read-only" in str(outcome.refused)
-        assert await archivist.partition(due) is not None
-        remount("rw")
-        assert due in (await archivist.run_pass()).archived
-
-
-async def test_a_full_volume_keeps_its_days_and_goes_on_with_room(archivist: Archivist) -> None:
-    with mounted_tmpfs(archivist.folder, size="256k"):
-        _, due = await two_days(archivist)
-        ballast = archivist.folder / "ballast"
-        with pytest.raises(OSError, match="No space"):
-            ballast.write_bytes(bytes(1 << 20))
-        outcome = await archivist.run_pass()
-        assert (
-            outcome.refused,
-            due in outcome.failed,
-            await archivist.partition(due) is not None,
-        ) == (None, True, True)
-        assert "ENOSPC" in str((await archivist.ledger())[due].failure)
-        troubles = (await read_status(archivist.shop.connection)).troubles
-        assert any(
-            "cannot be archived" in trouble.text and "ENOSPC" in trouble.text
-            for trouble in troubles
-        )
-        ballast.unlink()
-        assert due in (await archivist.run_pass()).archived
-
-
-async def test_a_volume_that_is_mounted_over_is_noticed_and_found_again(
-    archivist: Archivist,
-) -> None:
-    _, due = await two_days(archivist)
-    with mounted_tmpfs(archivist.folder):
-        assert "none of the" in str((await archivist.run_pass()).refused)
-        assert archivist.files() == []
-    assert due in (await archivist.run_pass()).archived
-
-
-async def test_a_bucket_that_is_another_is_refused(
-    archivist: Archivist, object_store: ObjectStore
-) -> None:
-    archivist.archiving = replace(archivist.archiving, folder=archive_at(object_store.place("a")))
-    _, due = await two_days(archivist)
-    for prefix in ("b", "c/d"):
-        outcome = await archivist.run_pass(folder=archive_at(object_store.place(prefix)))
-        assert "none of the" in str(outcome.refused)
-        assert (outcome.archived, await archivist.partition(due) is not None) == ([], True)
-    assert {key.partition("/")[0] for key in object_store.objects} == {"a"}
-    assert due in (await archivist.run_pass()).archived
 
 
 async def test_a_day_that_was_given_up_holds_up_nothing_and_expires(archivist: Archivist) -> None:

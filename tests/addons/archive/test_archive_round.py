@@ -15,14 +15,8 @@ from events.crypto.sealing import COMPRESSED, MasterKeys
 from statesvc.addons.archive import day_pass
 from statesvc.addons.archive.archive_file import ArchiveReader
 from statesvc.addons.archive.archive_pass import ArchiveLedger
-from statesvc.addons.archive.day import (
-    BODY_FILES,
-    BODY_LEDGER,
-    DayBatchLimits,
-    drop_day,
-    note_written,
-)
-from statesvc.addons.archive.day_pass import CHECKED_DAYS, archive_days
+from statesvc.addons.archive.day import BODY_FILES, drop_day, note_written
+from statesvc.addons.archive.day_pass import CHECKED_DAYS
 from statesvc.bodies.find_bodies import ArchiveUnavailableError, BodyLocation
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.sql_errors import Failure, failure
@@ -66,16 +60,6 @@ async def test_a_day_is_archived_when_its_hot_days_are_over_and_not_before(
         )
         assert reader.sha256() == row.sha256
     assert b"A1" not in (archivist.folder / str(row.file_name)).read_bytes()
-
-
-async def test_many_bodies_in_several_batches_are_all_there(archivist: Archivist) -> None:
-    shop = archivist.shop
-    bodies = [says({"number": f"N{n % 5}", "status": "in_transit", "minute": n}) for n in range(40)]
-    message_ids = await shop.push(*bodies)
-    await shop.work()
-    day = await archivist.archived(batches=DayBatchLimits(bodies_max=7, bytes_max=900))
-    assert [await archivist.body(message_id) for message_id in message_ids] == bodies
-    assert (await archivist.ledger())[day].bodies == 40
 
 
 STEPS: list[tuple[str, bool]] = [
@@ -251,16 +235,6 @@ async def test_a_body_that_comes_after_the_writing_has_the_day_written_anew(
     assert day in (await archivist.run_pass()).archived
     for message_id in (first, late):
         assert await archivist.body(message_id) is not None
-
-
-async def test_one_archiver_leads_and_the_others_do_nothing(archivist: Archivist) -> None:
-    async with await AsyncConnection.connect(archivist.service_dsn, autocommit=True) as leader:
-        assert await BODY_LEDGER.try_lead(leader)
-        async with await AsyncConnection.connect(archivist.service_dsn, autocommit=True) as other:
-            assert not await BODY_LEDGER.try_lead(other)
-    async with await AsyncConnection.connect(archivist.service_dsn, autocommit=True) as heir:
-        assert await BODY_LEDGER.try_lead(heir)
-        await archive_days(heir, archivist.archiving)
 
 
 async def test_what_waits_is_kept_claimed_later_and_then_forgotten(archivist: Archivist) -> None:

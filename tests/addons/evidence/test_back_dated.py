@@ -14,7 +14,7 @@ from statesvc.addons.evidence.evidence_report import report_of
 from statesvc.addons.verify import verify_command as command
 from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.world.database import Clock
-from tests.world.story import Story, scan, story
+from tests.world.story import Story, scan
 
 
 async def back_dated_bundle(log: Story, database: Any) -> dict[str, Any]:
@@ -29,10 +29,9 @@ async def back_dated_bundle(log: Story, database: Any) -> dict[str, Any]:
 
 
 async def test_a_back_dated_batch_is_named_in_the_bundle_the_report_and_the_offline_check(
-    database: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    database: Any, event_log: Story, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with story(database) as log:
-        bundle = await back_dated_bundle(log, database)
+    bundle = await back_dated_bundle(event_log, database)
     assert both(bundle, keys_of(bundle)) == (True, True)
     assert all("recorded_after" in entry for entry in bundle["entries"])
     report = report_of(bundle)
@@ -58,13 +57,12 @@ def without(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_what_is_in_order_is_not_named_and_a_name_that_does_not_fit_is_a_flaw(
-    database: Any,
+    database: Any, event_log: Story
 ) -> None:
-    async with story(database) as log:
-        await log.parcel(NUMBER)
-        await Clock(database.owner_dsn).advance(7200)
-        await log.seal()
-        bundle = await bundle_of(log)
+    await event_log.parcel(NUMBER)
+    await Clock(database.owner_dsn).advance(7200)
+    await event_log.seal()
+    bundle = await bundle_of(event_log)
     document = json.dumps(bundle).encode()
     assert (check(document, keys_of(bundle)), remarks(document)) == ([], [])
     bundle["entries"][0]["recorded_after"] = json.loads(bundle["entries"][0]["canonical"])[
@@ -74,21 +72,20 @@ async def test_what_is_in_order_is_not_named_and_a_name_that_does_not_fit_is_a_f
     assert "/entries/0/recorded_after" in {flaw.pointer for flaw in flaws}
 
 
-async def test_entries_of_a_bundle_show_it_of_each_other(database: Any) -> None:
+async def test_entries_of_a_bundle_show_it_of_each_other(database: Any, event_log: Story) -> None:
     """Whatever the bundle says of itself: an attempt that is dated back by an hour stands behind
     the event that it is about.
     """
-    async with story(database) as log:
-        clock = Clock(database.owner_dsn)
-        await log.parcel(NUMBER, steps=1)
-        await clock.advance(7200)
-        await log.parcel(NUMBER, steps=2)
-        await log.seal()
-        await clock.advance(-3600)
-        await log.attempt()
-        await clock.advance(3600)
-        await log.seal()
-        bundle = await bundle_of(log)
+    clock = Clock(database.owner_dsn)
+    await event_log.parcel(NUMBER, steps=1)
+    await clock.advance(7200)
+    await event_log.parcel(NUMBER, steps=2)
+    await event_log.seal()
+    await clock.advance(-3600)
+    await event_log.attempt()
+    await clock.advance(3600)
+    await event_log.seal()
+    bundle = await bundle_of(event_log)
     stripped = {**bundle, "entries": [without(entry) for entry in bundle["entries"]]}
     named = [
         bundle["entries"][int(remark.pointer.split("/")[2])]

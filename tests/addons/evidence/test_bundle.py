@@ -83,15 +83,14 @@ async def test_without_the_scope_nothing_personal_is_in_it_and_it_verifies_all_t
     assert {entry["part_state"] for entry in bundle["entries"]} == {"withheld", "none"}
 
 
-async def test_after_an_erasure_it_says_so_and_verifies(database: Any) -> None:
-    async with story(database) as log:
-        await log.parcel(NUMBER)
-        await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
-        await log.connection.execute(
-            "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now()"
-        )
-        await log.seal()
-        bundle = await bundle_of(log)
+async def test_after_an_erasure_it_says_so_and_verifies(event_log: Story) -> None:
+    await event_log.parcel(NUMBER)
+    await event_log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
+    await event_log.connection.execute(
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now()"
+    )
+    await event_log.seal()
+    bundle = await bundle_of(event_log)
     assert both(bundle, keys_of(bundle)) == (True, True)
     assert bundle["shipment"]["erased"]
     assert {entry["part_state"] for entry in bundle["entries"]} == {"erased", "none"}
@@ -165,11 +164,10 @@ async def test_a_resealed_bundle_still_cannot_change_what_the_log_holds(database
         assert both(resealed, keys) == (False, False)
 
 
-async def test_what_there_is_no_evidence_of_is_said(database: Any) -> None:
-    async with story(database) as log:
-        await log.parcel(NUMBER)
-        with pytest.raises(NothingSealedError):
-            await bundle_of(log)
-        await log.seal()
-        with pytest.raises(UnknownShipmentError):
-            await bundle_of(log, "1ZNOBODY")
+async def test_what_there_is_no_evidence_of_is_said(event_log: Story) -> None:
+    await event_log.parcel(NUMBER)
+    with pytest.raises(NothingSealedError):
+        await bundle_of(event_log)
+    await event_log.seal()
+    with pytest.raises(UnknownShipmentError):
+        await bundle_of(event_log, "1ZNOBODY")

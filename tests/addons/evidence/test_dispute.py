@@ -34,7 +34,7 @@ from statesvc.addons.evidence.merchant_statement import (
 from statesvc.addons.evidence.place_agreement import Agreement, compare_places
 from statesvc.addons.evidence.verify_bundle import NotEvidenceError, read_evidence
 from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
-from tests.world.story import Story, scan, story
+from tests.world.story import Story, scan
 
 STATED = {
     "case": "dp_1NsHZ2",
@@ -74,26 +74,25 @@ async def delivered(log: Story) -> None:
 
 
 async def test_as_of_a_day_it_has_what_was_sealed_by_then_and_the_head_that_was_signed_then(
-    database: Any,
+    database: Any, event_log: Story
 ) -> None:
     clock = database.clock
-    async with story(database) as log:
-        await log.say(scan(NUMBER, 1, Status.PICKED_UP))
-        before = await log.seal()
-        await clock.advance(3600)
-        await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
-        await log.seal()
-        row = await log.rows(
-            "SELECT created_at FROM statesvc.checkpoint ORDER BY tree_size DESC LIMIT 1"
-        )
-        ((later,),) = row
-        then = later - timedelta(seconds=1800)
-        past, now = (
-            await bundle_of(log, as_of=then),
-            await bundle_of(log, as_of=later + timedelta(days=1)),
-        )
-        with pytest.raises(UnknownShipmentError, match=f"by {then.year - 1}"):
-            await bundle_of(log, as_of=then.replace(year=then.year - 1))
+    await event_log.say(scan(NUMBER, 1, Status.PICKED_UP))
+    before = await event_log.seal()
+    await clock.advance(3600)
+    await event_log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
+    await event_log.seal()
+    row = await event_log.rows(
+        "SELECT created_at FROM statesvc.checkpoint ORDER BY tree_size DESC LIMIT 1"
+    )
+    ((later,),) = row
+    then = later - timedelta(seconds=1800)
+    past, now = (
+        await bundle_of(event_log, as_of=then),
+        await bundle_of(event_log, as_of=later + timedelta(days=1)),
+    )
+    with pytest.raises(UnknownShipmentError, match=f"by {then.year - 1}"):
+        await bundle_of(event_log, as_of=then.replace(year=then.year - 1))
     assert before is not None
     assert (past["shipment"]["status"], now["shipment"]["status"]) == ("picked_up", "delivered")
     assert (past["as_of"]["clamped"], now["as_of"]["clamped"]) == (False, True)
@@ -128,11 +127,10 @@ def _resealed(changed: dict[str, Any], original: dict[str, Any]) -> dict[str, An
 
 
 async def test_what_the_merchant_states_is_marked_so_and_bound_to_the_entry_by_its_commitment(
-    database: Any,
+    event_log: Story,
 ) -> None:
-    async with story(database) as log:
-        await delivered(log)
-        bundle = (await gathered_of(log, statement=STATEMENT)).sealed()
+    await delivered(event_log)
+    bundle = (await gathered_of(event_log, statement=STATEMENT)).sealed()
     assert bundle["stated"]["statement"] == {**STATED}
     salted = (
         bytes.fromhex(bundle["stated"]["salt"])
@@ -162,20 +160,19 @@ async def test_what_the_merchant_states_is_marked_so_and_bound_to_the_entry_by_i
 
 
 async def test_shipped_is_said_only_of_a_pick_up_scan_that_was_not_taken_back(
-    database: Any,
+    event_log: Story,
 ) -> None:
-    async with story(database) as log:
-        await log.say(scan(NUMBER, 0, Status.INFO_RECEIVED), scan(NUMBER, 5, Status.IN_TRANSIT))
-        await log.seal()
-        unpicked = await bundle_of(log)
-        await log.say(scan(NUMBER, 3, Status.PICKED_UP, native_id="pick-up"))
-        await log.seal()
-        picked = await bundle_of(log)
-        await log.say(
-            scan(NUMBER, 9, None, kind=Kind.CORRECTION, corrects="pick-up", native_id="undo")
-        )
-        await log.seal()
-        taken_back = await bundle_of(log)
+    await event_log.say(scan(NUMBER, 0, Status.INFO_RECEIVED), scan(NUMBER, 5, Status.IN_TRANSIT))
+    await event_log.seal()
+    unpicked = await bundle_of(event_log)
+    await event_log.say(scan(NUMBER, 3, Status.PICKED_UP, native_id="pick-up"))
+    await event_log.seal()
+    picked = await bundle_of(event_log)
+    await event_log.say(
+        scan(NUMBER, 9, None, kind=Kind.CORRECTION, corrects="pick-up", native_id="undo")
+    )
+    await event_log.seal()
+    taken_back = await bundle_of(event_log)
     for bundle, name, shipped in (
         (unpicked, "First scan", None),
         (picked, "Shipped", "2026-03-01"),
@@ -193,22 +190,21 @@ async def test_shipped_is_said_only_of_a_pick_up_scan_that_was_not_taken_back(
 
 
 async def test_the_service_is_what_the_carrier_last_called_it_and_both_verifiers_hold_it_against_the_events(
-    database: Any,
+    event_log: Story,
 ) -> None:
-    async with story(database) as log:
-        await log.say(scan(NUMBER, 0, Status.PICKED_UP))
-        await log.seal()
-        unnamed = await bundle_of(log)
-        await log.say(
-            scan(NUMBER, 1, Status.IN_TRANSIT, service="UPS Ground"),
-            scan(NUMBER, 2, Status.IN_TRANSIT, service="UPS GROUND"),
-        )
-        await log.seal()
-        named = await bundle_of(log)
-        await log.say(scan(NUMBER, 3, Status.DELIVERED, service="UPS Next Day Air"))
-        await log.seal()
-        gathered = await gathered_of(log)
-        changed = await bundle_of(log)
+    await event_log.say(scan(NUMBER, 0, Status.PICKED_UP))
+    await event_log.seal()
+    unnamed = await bundle_of(event_log)
+    await event_log.say(
+        scan(NUMBER, 1, Status.IN_TRANSIT, service="UPS Ground"),
+        scan(NUMBER, 2, Status.IN_TRANSIT, service="UPS GROUND"),
+    )
+    await event_log.seal()
+    named = await bundle_of(event_log)
+    await event_log.say(scan(NUMBER, 3, Status.DELIVERED, service="UPS Next Day Air"))
+    await event_log.seal()
+    gathered = await gathered_of(event_log)
+    changed = await bundle_of(event_log)
     assert "Service" not in dict(report_of(unnamed).summary.facts)
     assert dict(report_of(named).summary.facts)["Service"] == "UPS GROUND"
     assert (changed["shipment"]["service"], dict(report_of(changed).summary.facts)["Service"]) == (
@@ -318,12 +314,11 @@ def test_a_statement_that_does_not_fit_is_refused(wrong: dict[str, Any]) -> None
 
 @pytest.mark.usefixtures("own_processes")
 async def test_the_zip_verifies_offline_with_the_verifier_in_it(
-    database: Any, tmp_path: Path
+    event_log: Story, tmp_path: Path
 ) -> None:
-    async with story(database) as log:
-        await delivered(log)
-        gathered = await gathered_of(log, statement=STATEMENT)
-        content = print_form(gathered, "application/zip").content
+    await delivered(event_log)
+    gathered = await gathered_of(event_log, statement=STATEMENT)
+    content = print_form(gathered, "application/zip").content
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         names = [name for name in archive.namelist() if not name.startswith("proofs/")]
         assert sorted(names) == [
@@ -442,10 +437,9 @@ def test_its_ed25519_is_that_of_rfc_8032() -> None:
     )
 
 
-async def test_a_statement_that_is_changed_after_the_seal_shows(database: Any) -> None:
-    async with story(database) as log:
-        await delivered(log)
-        bundle = (await gathered_of(log, statement=STATEMENT)).sealed({"evidence.pdf": b"x"})
+async def test_a_statement_that_is_changed_after_the_seal_shows(event_log: Story) -> None:
+    await delivered(event_log)
+    bundle = (await gathered_of(event_log, statement=STATEMENT)).sealed({"evidence.pdf": b"x"})
     for change in (
         ("stated", "statement", "case"),
         ("stripe", "shipping_address"),

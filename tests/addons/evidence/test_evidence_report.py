@@ -19,7 +19,7 @@ from statesvc.addons.evidence.pdf import print_report
 from statesvc.addons.evidence.report_sections import details_of
 from statesvc.addons.evidence.summary import EvidenceSummary
 from tests.addons.evidence.test_bundle import NUMBER, bundle_of
-from tests.world.story import MORNING, Story, scan, story
+from tests.world.story import MORNING, Story, scan
 
 FIXTURES = Path(__file__).parents[2] / "events" / "carriers" / "fixtures"
 
@@ -35,21 +35,20 @@ async def _payload(log: Story, carrier_id: str, body: bytes) -> str:
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_report_shows_both_clocks_the_signer_and_the_address(database: Any) -> None:
-    async with story(database) as log:
-        await log.parcel(NUMBER)
-        await log.say(
-            scan(
-                NUMBER,
-                70,
-                Status.DELIVERED,
-                signed_by="J. Doe",
-                delivery_address="Zanzibar Lane 77",
-            )
+async def test_a_report_shows_both_clocks_the_signer_and_the_address(event_log: Story) -> None:
+    await event_log.parcel(NUMBER)
+    await event_log.say(
+        scan(
+            NUMBER,
+            70,
+            Status.DELIVERED,
+            signed_by="J. Doe",
+            delivery_address="Zanzibar Lane 77",
         )
-        await log.seal()
-        report = report_of(await bundle_of(log))
-        withheld = report_of(await bundle_of(log, personal=False))
+    )
+    await event_log.seal()
+    report = report_of(await bundle_of(event_log))
+    withheld = report_of(await bundle_of(event_log, personal=False))
     facts = dict(report.summary.facts)
     assert (facts["Signed by"], facts["Address"], facts["Its code"]) == (
         "J. Doe",
@@ -68,17 +67,16 @@ async def test_a_report_shows_both_clocks_the_signer_and_the_address(database: A
 
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize("carrier_id", ["ups", "fedex", "dhl_unified"])
-async def test_real_shapes_make_a_legible_document(database: Any, carrier_id: str) -> None:
+async def test_real_shapes_make_a_legible_document(event_log: Story, carrier_id: str) -> None:
     body = next(
         path.read_bytes()
         for path in sorted((FIXTURES / carrier_id).iterdir())
         if path.suffix in {".json", ".xml"} and "expected" not in path.name
     )
-    async with story(database) as log:
-        number = await _payload(log, carrier_id, body)
-        await log.seal()
-        bundle = await _bundle(log, carrier_id, number)
-        report = report_of(bundle)
+    number = await _payload(event_log, carrier_id, body)
+    await event_log.seal()
+    bundle = await _bundle(event_log, carrier_id, number)
+    report = report_of(bundle)
     html = html_of(report).decode()
     for one in report.statements:
         assert one.occurred in unescape(html)
@@ -102,11 +100,10 @@ async def _bundle(log: Story, carrier_id: str, number: str) -> dict[str, Any]:
     return (await gather(log.connection, wanted)).sealed()
 
 
-async def test_markup_that_a_carrier_sends_stays_text(database: Any) -> None:
-    async with story(database) as log:
-        await log.say(scan(NUMBER, 1, Status.DELIVERED, signed_by="<script>alert(1)</script>"))
-        await log.seal()
-        html = html_of(report_of(await bundle_of(log))).decode()
+async def test_markup_that_a_carrier_sends_stays_text(event_log: Story) -> None:
+    await event_log.say(scan(NUMBER, 1, Status.DELIVERED, signed_by="<script>alert(1)</script>"))
+    await event_log.seal()
+    html = html_of(report_of(await bundle_of(event_log))).decode()
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
 

@@ -1,22 +1,19 @@
-"""The first page answers a clerk: which scan contradicts, what was taken back, which parcel of the
-number, by which clock, who was told.
-"""
+"""The first page answers a clerk: contradictions, what was taken back, whose parcel, what a code means."""
 
-import json
 from typing import Any
 
 import pytest
 
 from events.event import EventPlace, Raw
 from events.vocabulary import Kind, Status
-from statesvc.addons.evidence.bundle_entry import one_line
+from statesvc.addons.evidence.code_meanings import code_meaning
 from statesvc.addons.evidence.evidence_report import report_of
 from statesvc.addons.evidence.gather import SeveralShipmentsError, Wanted, gather
 from statesvc.addons.evidence.summary import EvidenceSummary
 from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.addons.evidence.test_dispute import STATEMENT
 from tests.addons.evidence.test_sent import deliver, subscribe
-from tests.world.story import Story, scan, story
+from tests.world.story import Story, scan
 
 
 async def page_of(log: Story, **wish: Any) -> EvidenceSummary:
@@ -27,14 +24,13 @@ async def page_of(log: Story, **wish: Any) -> EvidenceSummary:
 
 
 async def test_the_head_names_merchant_and_case_and_the_answer_names_number_time_and_signer(
-    database: Any,
+    event_log: Story,
 ) -> None:
-    async with story(database) as log:
-        await log.say(
-            scan(NUMBER, 1, Status.PICKED_UP),
-            scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"),
-        )
-        page = await page_of(log, statement=STATEMENT)
+    await event_log.say(
+        scan(NUMBER, 1, Status.PICKED_UP),
+        scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"),
+    )
+    page = await page_of(event_log, statement=STATEMENT)
     assert page.merchant == "Example Sports Ltd"
     assert page.case.startswith("Case dp_1NsHZ2 · reason code 13.1 · made ")
     assert (
@@ -58,11 +54,10 @@ async def test_the_head_names_merchant_and_case_and_the_answer_names_number_time
     ) in page.agreement
 
 
-async def test_a_contradiction_is_named_by_time_place_and_statement(database: Any) -> None:
-    async with story(database) as log:
-        await log.say(scan(NUMBER, 70, Status.DELIVERED), scan(NUMBER, 550, Status.IN_TRANSIT))
-        await log.seal()
-        report = report_of(await bundle_of(log))
+async def test_a_contradiction_is_named_by_time_place_and_statement(event_log: Story) -> None:
+    await event_log.say(scan(NUMBER, 70, Status.DELIVERED), scan(NUMBER, 550, Status.IN_TRANSIT))
+    await event_log.seal()
+    report = report_of(await bundle_of(event_log))
     assert report.summary.remarks == [
         (
             "On 1 Mar 2026, 17:10 UTC, 8 h after the delivery, the carrier also reported “in transit:"
@@ -76,20 +71,19 @@ async def test_a_contradiction_is_named_by_time_place_and_statement(database: An
 
 
 async def test_a_delivery_that_was_taken_back_is_said_with_what_it_was_corrected_to(
-    database: Any,
+    event_log: Story,
 ) -> None:
-    async with story(database) as log:
-        await log.say(scan(NUMBER, 70, Status.DELIVERED, native_id="d"))
-        correction = scan(
-            NUMBER,
-            80,
-            Status.DELIVERY_ATTEMPTED,
-            kind=Kind.CORRECTION,
-            corrects="d",
-            native_id="undo",
-        )
-        await log.say(correction)
-        page = await page_of(log)
+    await event_log.say(scan(NUMBER, 70, Status.DELIVERED, native_id="d"))
+    correction = scan(
+        NUMBER,
+        80,
+        Status.DELIVERY_ATTEMPTED,
+        kind=Kind.CORRECTION,
+        corrects="d",
+        native_id="undo",
+    )
+    await event_log.say(correction)
+    page = await page_of(event_log)
     assert page.verdict.endswith("It reported no delivery that still stands.")
     (remark,) = page.remarks
     assert remark.startswith(
@@ -100,16 +94,15 @@ async def test_a_delivery_that_was_taken_back_is_said_with_what_it_was_corrected
 
 
 async def test_a_delivery_that_its_carrier_took_back_without_naming_it_is_said_with_the_statement_that_did(
-    database: Any,
+    event_log: Story,
 ) -> None:
-    async with story(database) as log:
-        await log.say(
-            scan(NUMBER, 10, Status.IN_TRANSIT),
-            scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"),
-        )
-        await log.say(scan(NUMBER, 80, None, kind=Kind.CORRECTION))
-        await log.seal()
-        report = report_of(await bundle_of(log))
+    await event_log.say(
+        scan(NUMBER, 10, Status.IN_TRANSIT),
+        scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"),
+    )
+    await event_log.say(scan(NUMBER, 80, None, kind=Kind.CORRECTION))
+    await event_log.seal()
+    report = report_of(await bundle_of(event_log))
     page = report.summary
     assert "signed by" not in page.verdict
     assert (
@@ -125,37 +118,24 @@ async def test_a_delivery_that_its_carrier_took_back_without_naming_it_is_said_w
     assert report.statements[2].note == "takes back statement 2"
 
 
-async def test_who_else_signed_is_to_be_weighed(database: Any) -> None:
-    async with story(database) as log:
-        await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
-        await log.say(
-            scan(NUMBER, 90, None, kind=Kind.INFO, signed_by="j.  doe"),
-            scan(NUMBER, 99, None, kind=Kind.INFO, signed_by="R. Roe"),
-        )
-        page = await page_of(log)
+async def test_who_else_signed_is_to_be_weighed(event_log: Story) -> None:
+    await event_log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
+    await event_log.say(
+        scan(NUMBER, 90, None, kind=Kind.INFO, signed_by="j.  doe"),
+        scan(NUMBER, 99, None, kind=Kind.INFO, signed_by="R. Roe"),
+    )
+    page = await page_of(event_log)
     assert page.verdict.endswith(", signed by J. Doe.")
     assert page.remarks == [
         "The carrier also named another signer: R. Roe, 1 Mar 2026, 09:39 UTC (statement 3)."
     ]
 
 
-def test_a_place_names_each_part_once() -> None:
-    assert one_line(["Hebron, KY, US", "KY", "41048", "US"]) == "Hebron, KY, US, 41048"
-
-
-async def test_a_parcel_that_waits_says_where(database: Any) -> None:
-    async with story(database) as log:
-        await log.say(scan(NUMBER, 70, Status.AVAILABLE_FOR_PICKUP))
-        page = await page_of(log)
-    assert dict(page.facts)["Place"] == "Springfield, IL, US"
-
-
-async def test_the_answer_tells_no_delivery_from_one_before_the_return(database: Any) -> None:
-    async with story(database) as log:
-        await log.say(scan(NUMBER, 10, Status.IN_TRANSIT), scan(NUMBER, 20, None, kind=Kind.INFO))
-        under_way = await page_of(log)
-        await log.say(scan(NUMBER, 70, Status.DELIVERED), scan(NUMBER, 700, Status.RETURNED))
-        returned = await page_of(log)
+async def test_the_answer_tells_no_delivery_from_one_before_the_return(event_log: Story) -> None:
+    await event_log.say(scan(NUMBER, 10, Status.IN_TRANSIT), scan(NUMBER, 20, None, kind=Kind.INFO))
+    under_way = await page_of(event_log)
+    await event_log.say(scan(NUMBER, 70, Status.DELIVERED), scan(NUMBER, 700, Status.RETURNED))
+    returned = await page_of(event_log)
     assert under_way.verdict.startswith(
         "UPS reported parcel 1Z0002 last as in transit, on 1 March 2026 at 08:10 UTC ("
     )
@@ -168,34 +148,33 @@ async def test_the_answer_tells_no_delivery_from_one_before_the_return(database:
 
 
 async def test_a_number_used_twice_asks_which_parcel_and_the_page_says_which_it_is(
-    database: Any,
+    event_log: Story,
 ) -> None:
-    async with story(database) as log:
-        for day, discriminator in enumerate(("old", "new")):
-            minute = day * 60 * 24 * 40
-            await log.say(
-                scan(NUMBER, minute, Status.PICKED_UP, discriminator=discriminator),
-                scan(NUMBER, minute + 1500, Status.DELIVERED, discriminator=discriminator),
-            )
-        await log.seal()
-        wanted = Wanted(
-            carrier_id="ups",
-            number=NUMBER,
-            discriminator=None,
-            keyring=log.keyring,
-            personal=True,
-            archive=None,
+    for day, discriminator in enumerate(("old", "new")):
+        minute = day * 60 * 24 * 40
+        await event_log.say(
+            scan(NUMBER, minute, Status.PICKED_UP, discriminator=discriminator),
+            scan(NUMBER, minute + 1500, Status.DELIVERED, discriminator=discriminator),
         )
-        with pytest.raises(SeveralShipmentsError) as refused:
-            await gather(log.connection, wanted)
-        asked: dict[str, Any] = {
-            "carrier_id": "ups",
-            "number": NUMBER,
-            "keyring": log.keyring,
-            "personal": True,
-            "archive": None,
-        }
-        bundle = (await gather(log.connection, Wanted(discriminator="old", **asked))).sealed()
+    await event_log.seal()
+    wanted = Wanted(
+        carrier_id="ups",
+        number=NUMBER,
+        discriminator=None,
+        keyring=event_log.keyring,
+        personal=True,
+        archive=None,
+    )
+    with pytest.raises(SeveralShipmentsError) as refused:
+        await gather(event_log.connection, wanted)
+    asked: dict[str, Any] = {
+        "carrier_id": "ups",
+        "number": NUMBER,
+        "keyring": event_log.keyring,
+        "personal": True,
+        "archive": None,
+    }
+    bundle = (await gather(event_log.connection, Wanted(discriminator="old", **asked))).sealed()
     assert (
         "`new`: delivered, last heard of on 2026-04-11; `old`: delivered, last heard of on"
         " 2026-03-02" in str(refused.value)
@@ -211,42 +190,38 @@ async def test_a_number_used_twice_asks_which_parcel_and_the_page_says_which_it_
 
 
 async def test_a_code_is_said_in_english_and_a_signer_in_the_words_is_not_denied(
-    database: Any,
+    event_log: Story,
 ) -> None:
     words = "快件已派送至本人，签收人：张三"
-    async with story(database) as log:
-        said = scan(NUMBER, 70, Status.DELIVERED)
-        fields = {
-            name: getattr(said, name) for name in ("tracking_number", "kind", "status", "time")
-        }
-        reading = type(said)(
-            **fields, raw=Raw(code="80"), place=EventPlace(city="深圳市"), description=words
-        )
-        await log.say(reading, carrier_id="sf_express")
-        await log.seal()
-        wanted = Wanted(
-            carrier_id="sf_express",
-            number=NUMBER,
-            discriminator=None,
-            keyring=log.keyring,
-            personal=True,
-            archive=None,
-        )
-        facts = dict(report_of((await gather(log.connection, wanted)).sealed()).summary.facts)
+    said = scan(NUMBER, 70, Status.DELIVERED)
+    fields = {name: getattr(said, name) for name in ("tracking_number", "kind", "status", "time")}
+    reading = type(said)(
+        **fields, raw=Raw(code="80"), place=EventPlace(city="深圳市"), description=words
+    )
+    await event_log.say(reading, carrier_id="sf_express")
+    await event_log.seal()
+    wanted = Wanted(
+        carrier_id="sf_express",
+        number=NUMBER,
+        discriminator=None,
+        keyring=event_log.keyring,
+        personal=True,
+        archive=None,
+    )
+    facts = dict(report_of((await gather(event_log.connection, wanted)).sealed()).summary.facts)
     assert facts["Its words"] == f"“{words}”"
     assert facts["Its code"].startswith("80: “")
     assert facts["Its code"].endswith("read as “delivered”")
     assert facts["Signed by"] == "not in a field of its own; see the carrier’s words"
 
 
-async def test_who_was_told_is_said_in_words(database: Any) -> None:
-    async with story(database) as log:
-        await subscribe(log)
-        await log.say(scan(NUMBER, 70, Status.DELIVERED))
-        await log.seal()
-        waiting = report_of(await bundle_of(log)).summary.told
-        await deliver(log)
-        page = await page_of(log)
+async def test_who_was_told_is_said_in_words(event_log: Story) -> None:
+    await subscribe(event_log)
+    await event_log.say(scan(NUMBER, 70, Status.DELIVERED))
+    await event_log.seal()
+    waiting = report_of(await bundle_of(event_log)).summary.told
+    await deliver(event_log)
+    page = await page_of(event_log)
     assert waiting[0].startswith(
         "subscriber.invalid, a subscriber’s system, was to be notified of “delivered” on "
     )
@@ -258,43 +233,40 @@ async def test_who_was_told_is_said_in_words(database: Any) -> None:
     assert told.endswith(" UTC: confirmed (HTTP 204, 10 ms).")
 
 
-async def test_a_receiver_is_called_by_the_name_of_its_subscription(database: Any) -> None:
-    async with story(database) as log:
-        await subscribe(log, name="Example shop")
-        await log.say(scan(NUMBER, 70, Status.DELIVERED))
-        await deliver(log)
-        page = await page_of(log)
-    assert page.told[0].startswith(
-        "Example shop, a subscriber’s system, was notified of “delivered” on "
-    )
-
-
-async def test_statements_are_numbered_as_the_console_and_the_api_number_them(
-    database: Any,
-) -> None:
-    async with story(database) as log:
-        await log.say(scan(NUMBER, 70, Status.DELIVERED))
-        await log.say(scan(NUMBER, 486, Status.IN_TRANSIT))
-        await log.say(scan(NUMBER, 10, Status.PICKED_UP))
-        await log.seal()
-        bundle = await bundle_of(log)
-    versions = {entry["index"]: json.loads(entry["canonical"]) for entry in bundle["entries"]}
-    report = report_of(bundle)
-    assert [line.number for line in report.statements] == [3, 1, 2]
-    assert all(line.number == versions[line.index]["version"] for line in report.statements)
-    (remark,) = (each for each in bundle["page_one"]["remarks"] if "in transit" in each)
-    assert "6 h 56 min after the delivery" in remark
-    assert "(statement 2)" in remark
-
-
-async def test_a_history_that_was_submitted_silently_says_so(database: Any) -> None:
-    async with story(database) as log:
-        await subscribe(log, name="Shop")
-        await log.say(scan(NUMBER, 70, Status.DELIVERED), notify=False)
-        page = await page_of(log)
+async def test_a_history_that_was_submitted_silently_says_so(event_log: Story) -> None:
+    await subscribe(event_log, name="Shop")
+    await event_log.say(scan(NUMBER, 70, Status.DELIVERED), notify=False)
+    page = await page_of(event_log)
     assert page.told == [
         (
             "No system was notified by this service: its history was imported with notifications"
             " switched off."
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("carrier_id", "raw", "meaning"),
+    [
+        ("sf_express", Raw(code="80"), "group of operation codes: delivered"),
+        ("fedex", Raw(code="DL"), "Delivered"),
+        ("fedex", Raw(code="DL", reason="??"), "Delivered"),
+        ("canadapost", Raw(code="1496"), "Delivered"),
+        (
+            "dhl_parcel_de",
+            Raw(type="STORN", code="", reason="ST"),
+            "The previous event was deleted by driver: ICE Details (DD: Data Service)",
+        ),
+        (
+            "amazon",
+            Raw(code="ARRIVED"),
+            "The ocean vessel or aircraft arrived at the destination port or airport.",
+        ),
+        ("fedex", Raw(code="no code of theirs"), None),
+        ("canonical", Raw(code="80"), None),
+    ],
+)
+def test_a_code_means_what_the_list_of_its_carrier_says(
+    carrier_id: str, raw: Raw, meaning: str | None
+) -> None:
+    assert code_meaning(carrier_id, raw, "words of the carrier") == meaning

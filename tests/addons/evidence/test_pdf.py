@@ -138,15 +138,6 @@ def test_markup_stays_text(markup: str) -> None:
         assert word in text
 
 
-def test_up_to_some_hundred_statements_are_one_file() -> None:
-    printed = print_report(report(*map(line, range(200))))
-    assert (
-        printed.document.pages <= PAGES_MAX,
-        printed.document.summary_page,
-        printed.has_annex,
-    ) == (True, 1, False)
-
-
 @pytest.mark.parametrize("words", ["in transit", "long " * 80])
 def test_thousands_are_a_short_document_and_an_annex_with_all_of_them(words: str) -> None:
     lines = [
@@ -189,7 +180,3 @@ def test_a_picture_is_printed_and_one_that_cannot_be_read_is_left_out() -> None:
         )
 
     assert (pictured(PIXEL), pictured(PIXEL[:30])) == (1, 0)
-
-
-def test_the_annex_by_itself_says_what_it_is() -> None:
-    assert "annex" in text_of(annex_pages(report(line(0))))

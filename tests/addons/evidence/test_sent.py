@@ -18,12 +18,11 @@ from statesvc.addons.evidence.evidence_forms import html_of
 from statesvc.addons.evidence.evidence_report import report_of
 from statesvc.delivery import attempt_part as evidence
 from statesvc.delivery.outcome import AttemptOutcome
-from statesvc.log.json_compression import decompress_json
 from statesvc.notifier.coalesce import Backlog, Coalescer
 from statesvc.subscriptions import subscription_store as store
 from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.world.deliver import deliver as deliver_as
-from tests.world.story import Story, scan, story
+from tests.world.story import Story, scan
 
 
 async def subscribe(log: Story, **wish: Any) -> None:
@@ -39,13 +38,12 @@ async def delivered_parcel(log: Story) -> None:
     await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
 
 
-async def test_of_a_thin_notification_the_body_is_shown_to_every_reader(database: Any) -> None:
-    async with story(database) as log:
-        await subscribe(log)
-        await delivered_parcel(log)
-        bodies = await deliver(log)
-        await log.seal()
-        shown, withheld = await bundle_of(log), await bundle_of(log, personal=False)
+async def test_of_a_thin_notification_the_body_is_shown_to_every_reader(event_log: Story) -> None:
+    await subscribe(event_log)
+    await delivered_parcel(event_log)
+    bodies = await deliver(event_log)
+    await event_log.seal()
+    shown, withheld = await bundle_of(event_log), await bundle_of(event_log, personal=False)
     for bundle in (shown, withheld):
         assert [(row["body"], row["body_state"], row["attempts"]) for row in bundle["sent"]] == [
             (bodies[0], "opened", [1])
@@ -53,14 +51,15 @@ async def test_of_a_thin_notification_the_body_is_shown_to_every_reader(database
         assert both(bundle, keys_of(bundle)) == (True, True)
 
 
-async def test_a_full_body_is_shown_as_it_was_sent_to_readers_who_may_see_it(database: Any) -> None:
-    async with story(database) as log:
-        await subscribe(log, payload="full", pii=True)
-        await delivered_parcel(log)
-        (body,) = await deliver(log)
-        assert "J. Doe" in body
-        await log.seal()
-        shown, withheld = await bundle_of(log), await bundle_of(log, personal=False)
+async def test_a_full_body_is_shown_as_it_was_sent_to_readers_who_may_see_it(
+    event_log: Story,
+) -> None:
+    await subscribe(event_log, payload="full", pii=True)
+    await delivered_parcel(event_log)
+    (body,) = await deliver(event_log)
+    assert "J. Doe" in body
+    await event_log.seal()
+    shown, withheld = await bundle_of(event_log), await bundle_of(event_log, personal=False)
     assert [(row["body"], row["body_state"]) for row in shown["sent"]] == [(body, "opened")]
     assert [(row["body"], row["body_state"]) for row in withheld["sent"]] == [(None, "withheld")]
     assert "Doe" not in json.dumps(withheld)
@@ -75,45 +74,44 @@ async def test_a_full_body_is_shown_as_it_was_sent_to_readers_who_may_see_it(dat
 
 @pytest.mark.parametrize("pii", [False, True])
 async def test_a_full_body_from_before_they_were_stored_is_made_again(
-    database: Any, monkeypatch: pytest.MonkeyPatch, *, pii: bool
+    event_log: Story, monkeypatch: pytest.MonkeyPatch, *, pii: bool
 ) -> None:
     monkeypatch.setattr(evidence, "stores_body", lambda _attempt: False)
-    async with story(database) as log:
-        await subscribe(log, payload="full", pii=pii)
-        await log.parcel(NUMBER, steps=2)
-        bodies = await deliver(log) + await deliver(log)
-        assert len(bodies) == 2
-        await log.seal()
-        shown = await bundle_of(log)
+    await subscribe(event_log, payload="full", pii=pii)
+    await event_log.parcel(NUMBER, steps=2)
+    bodies = await deliver(event_log) + await deliver(event_log)
+    assert len(bodies) == 2
+    await event_log.seal()
+    shown = await bundle_of(event_log)
     assert [row["body"] for row in shown["sent"]] == bodies
     assert both(shown, keys_of(shown)) == (True, True)
 
 
 async def test_one_that_can_not_be_made_again_is_said_to_be_unavailable(
-    database: Any, monkeypatch: pytest.MonkeyPatch
+    event_log: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evidence, "stores_body", lambda _attempt: False)
-    async with story(database) as log:
-        await subscribe(log)
-        await delivered_parcel(log)
-        await deliver(log, body=lambda _notification: b'{"a body": "of another release"}')
-        await log.seal()
-        shown = await bundle_of(log)
+    await subscribe(event_log)
+    await delivered_parcel(event_log)
+    await deliver(event_log, body=lambda _notification: b'{"a body": "of another release"}')
+    await event_log.seal()
+    shown = await bundle_of(event_log)
     assert [(row["body"], row["body_state"]) for row in shown["sent"]] == [(None, "unavailable")]
     assert both(shown, keys_of(shown)) == (True, True)
     assert "its commitment is in" in html_of(report_of(shown)).decode()
 
 
-async def test_attempts_that_were_sent_different_bodies_are_distinguished(database: Any) -> None:
-    async with story(database) as log:
-        await subscribe(log)
-        await delivered_parcel(log)
-        thin = await deliver(log, AttemptOutcome.REFUSED, 500)
-        await database.clock.advance(60)
-        await log.connection.execute("UPDATE statesvc.subscription SET payload = 'full'")
-        full = await deliver(log)
-        await log.seal()
-        shown = await bundle_of(log)
+async def test_attempts_that_were_sent_different_bodies_are_distinguished(
+    database: Any, event_log: Story
+) -> None:
+    await subscribe(event_log)
+    await delivered_parcel(event_log)
+    thin = await deliver(event_log, AttemptOutcome.REFUSED, 500)
+    await database.clock.advance(60)
+    await event_log.connection.execute("UPDATE statesvc.subscription SET payload = 'full'")
+    full = await deliver(event_log)
+    await event_log.seal()
+    shown = await bundle_of(event_log)
     assert [(row["body"], row["attempts"]) for row in shown["sent"]] == [
         (thin[0], [1]),
         (full[0], [2]),
@@ -122,20 +120,19 @@ async def test_attempts_that_were_sent_different_bodies_are_distinguished(databa
 
 
 async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_as_left_out(
-    database: Any,
+    event_log: Story,
 ) -> None:
-    async with story(database) as log:
-        await subscribe(log)
-        await log.parcel(NUMBER, steps=3)
-        ((subscription_id,),) = await (
-            await log.connection.execute("SELECT subscription_id FROM statesvc.subscription")
-        ).fetchall()
-        backlog = Backlog(subscription_id=subscription_id, too_many=True, too_old=datetime.now(UTC))
-        assert await Coalescer().coalesce(log.connection, backlog) == 2
-        (body,) = await deliver(log)
-        assert orjson.loads(body)["data"]["gap"]["skipped"] == 2
-        await log.seal()
-        shown = await bundle_of(log)
+    await subscribe(event_log)
+    await event_log.parcel(NUMBER, steps=3)
+    ((subscription_id,),) = await (
+        await event_log.connection.execute("SELECT subscription_id FROM statesvc.subscription")
+    ).fetchall()
+    backlog = Backlog(subscription_id=subscription_id, too_many=True, too_old=datetime.now(UTC))
+    assert await Coalescer().coalesce(event_log.connection, backlog) == 2
+    (body,) = await deliver(event_log)
+    assert orjson.loads(body)["data"]["gap"]["skipped"] == 2
+    await event_log.seal()
+    shown = await bundle_of(event_log)
     assert [(row["body"], row["body_state"]) for row in shown["sent"]] == [(body, "opened")]
     assert [one.answer for one in report_of(shown).told] == [
         "left out: that of statement 3 stood for it",
@@ -145,16 +142,15 @@ async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_a
     assert both(shown, keys_of(shown)) == (True, True)
 
 
-async def test_after_an_erasure_nothing_shows_which_body_it_was(database: Any) -> None:
-    async with story(database) as log:
-        await subscribe(log, payload="full", pii=True)
-        await delivered_parcel(log)
-        await deliver(log)
-        await log.connection.execute(
-            "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now()"
-        )
-        await log.seal()
-        shown = await bundle_of(log)
+async def test_after_an_erasure_nothing_shows_which_body_it_was(event_log: Story) -> None:
+    await subscribe(event_log, payload="full", pii=True)
+    await delivered_parcel(event_log)
+    await deliver(event_log)
+    await event_log.connection.execute(
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now()"
+    )
+    await event_log.seal()
+    shown = await bundle_of(event_log)
     assert [(row["body"], row["body_state"], row["change"]["to"]) for row in shown["sent"]] == [
         (None, "erased", "delivered")
     ]
@@ -163,47 +159,32 @@ async def test_after_an_erasure_nothing_shows_which_body_it_was(database: Any) -
 
 
 async def test_what_was_sent_is_shown_when_the_tables_of_notifications_are_emptied(
-    database: Any,
+    database: Any, event_log: Story
 ) -> None:
-    async with story(database) as log:
-        await subscribe(log, payload="full", pii=True)
-        await delivered_parcel(log)
-        (body,) = await deliver(log)
-        await log.seal()
-        async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-            await owner.execute(
-                "TRUNCATE statesvc.notification, statesvc.notification_gap, statesvc.open_attempt,"
-                " statesvc.outbox"
-            )
-        shown = await bundle_of(log)
+    await subscribe(event_log, payload="full", pii=True)
+    await delivered_parcel(event_log)
+    (body,) = await deliver(event_log)
+    await event_log.seal()
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        await owner.execute(
+            "TRUNCATE statesvc.notification, statesvc.notification_gap, statesvc.open_attempt,"
+            " statesvc.outbox"
+        )
+    shown = await bundle_of(event_log)
     assert [(row["body"], row["body_state"], row["change"]["to"]) for row in shown["sent"]] == [
         (body, "opened", "delivered")
     ]
     assert both(shown, keys_of(shown)) == (True, True)
 
 
-async def test_entries_about_notifications_hold_nothing_personal(database: Any) -> None:
-    async with story(database) as log:
-        await subscribe(log, payload="full", pii=True)
-        await delivered_parcel(log)
-        (body,) = await deliver(log)
-        assert "J. Doe" in body
-        entries = await log.rows(
-            "SELECT canonical FROM statesvc.fanout UNION ALL SELECT canonical FROM statesvc.attempt"
-        )
-        stored = await log.rows("SELECT sealed_part FROM statesvc.attempt")
-    assert len(entries) == 2
-    assert all(b"Doe" not in decompress_json(content) for (content,) in entries)
-    assert all(b"Doe" not in content for (content,) in stored)
-
-
-async def test_another_body_is_found_out_even_where_the_seal_could_be_made(database: Any) -> None:
-    async with story(database) as log:
-        await subscribe(log, payload="full")
-        await delivered_parcel(log)
-        await deliver(log)
-        await log.seal()
-        shown = await bundle_of(log)
+async def test_another_body_is_found_out_even_where_the_seal_could_be_made(
+    event_log: Story,
+) -> None:
+    await subscribe(event_log, payload="full")
+    await delivered_parcel(event_log)
+    await deliver(event_log)
+    await event_log.seal()
+    shown = await bundle_of(event_log)
     forged = copy.deepcopy(shown)
     forged["sent"][0]["body"] = forged["sent"][0]["body"].replace("delivered", "returning")
     signer = NoteSigner.fresh(keys_of(shown)[0].name)
@@ -216,14 +197,13 @@ async def test_another_body_is_found_out_even_where_the_seal_could_be_made(datab
 
 
 async def test_a_bundle_from_before_attempts_were_distinguished_is_still_reported(
-    database: Any,
+    event_log: Story,
 ) -> None:
-    async with story(database) as log:
-        await subscribe(log)
-        await delivered_parcel(log)
-        await deliver(log)
-        await log.seal()
-        shown = await bundle_of(log)
+    await subscribe(event_log)
+    await delivered_parcel(event_log)
+    await deliver(event_log)
+    await event_log.seal()
+    shown = await bundle_of(event_log)
     former = shown | {
         "sent": [
             {

@@ -23,20 +23,16 @@ from psycopg import AsyncConnection
 from events.event import Reading
 from events.identity.ids import identify, shipment_id
 from events.vocabulary import Kind, Status
-from projections import expectations
-from projections import row as projected
 from projections.fact import Fact
 from projections.fold import fold
 from projections.observed import is_observation
 from projections.row import rebuilt_row
-from projections.state import ShipmentState
-from statesvc.addons.expectations import observe as observing
 from statesvc.addons.expectations.observe import observe
 from statesvc.addons.expectations.rule_changes import state_rules
 from statesvc.addons.expectations.watcher import rearm
 from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
-from statesvc.shipments.expectation_rules import RuleBook, read_rules, rule_scope
+from statesvc.shipments.expectation_rules import read_rules, rule_scope
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.projections.stated_fact import fact_of
 from tests.world.database import Database
@@ -387,28 +383,6 @@ def by_chance(machine: type[Watched]) -> None:
     run_state_machine_as_test(machine, settings=EXAMPLES)
 
 
-def a_short_story(machine: type[Watched]) -> None:
-    """Play a story: a promise passes and a parcel stalls, moves on, and stalls again, by
-    the rules of its service.
-    """
-    parcels = machine()
-    parcels.start()
-    parcels.state({"stalled": {"in_transit": 110}}, ("ups", SERVICES[0]))
-    parcels.state({"stalled": {"in_transit": 300}}, ("ups", ""))
-    for _ in range(2):
-        parcels.scan(
-            place=0,
-            status=Status.IN_TRANSIT,
-            hours_ago=0,
-            eta=1,
-            where=NEW_YORK,
-            service=SERVICES[0],
-        )
-        parcels.look()
-        parcels.time_passes(130)
-        parcels.look()
-
-
 async def run_machine(database: Database, run: Callable[[type[Watched]], None]) -> None:
     async with (
         await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner,
@@ -437,49 +411,3 @@ async def test_what_is_observed_keeps_to_its_model_and_a_rebuild_says_the_same(
     )
     shipments, drift = await task.compare()
     assert (shipments > 0, drift) == (True, [])
-
-
-def _forgets(state: ShipmentState, *more: Any, **named: Any) -> Any:
-    return expectations.passed(replace(state, observed=()), *more, **named)
-
-
-def _keeps_flags(state: ShipmentState) -> list[str]:
-    return sorted({kind for kind, _ in state.observed})
-
-
-def _arms_no_promise(state: ShipmentState, *more: Any, **named: Any) -> Any:
-    found = expectations.next_deadline(state, *more, **named)
-    return None if found and found.kind == "overdue" else found
-
-
-def _knows_no_service(book: RuleBook, carrier_id: str, service: str | None = None) -> Any:
-    del service
-    return book.by_carrier.get(carrier_id, book.default)
-
-
-@pytest.mark.parametrize(
-    ("module", "name", "broken"),
-    [
-        (observing, "passed", _forgets),
-        (projected, "flagged", _keeps_flags),
-        (projected, "next_deadline", _arms_no_promise),
-        (RuleBook, "of", _knows_no_service),
-    ],
-    ids=[
-        "observes again",
-        "flags outlive their cause",
-        "a promise is not armed",
-        "a service's rules are not those of its carrier",
-    ],
-)
-async def test_the_machine_notices_what_is_broken(
-    database: Database,
-    monkeypatch: pytest.MonkeyPatch,
-    module: Any,
-    name: str,
-    broken: Callable[..., Any],
-) -> None:
-    await run_machine(database, a_short_story)
-    monkeypatch.setattr(module, name, broken)
-    with pytest.raises(AssertionError):
-        await run_machine(database, a_short_story)

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 from events.identity.ids import awaited_id, shipment_id
 from projections.expectations import FIRST_SEQUENCE
 from statesvc.addons.expectations import watcher as module
-from statesvc.addons.expectations.awaited_numbers import await_number, stop_awaiting
+from statesvc.addons.expectations.awaited_numbers import await_number
 from statesvc.addons.expectations.observe import WatchReport
 from statesvc.addons.expectations.watcher import observe_never_heard
 from statesvc.log.json_compression import decompress_json
@@ -123,35 +123,6 @@ async def test_what_comes_later_is_a_shipment_without_it_and_a_rebuild_agrees(sh
     assert await shop.value("SELECT flags FROM statesvc.shipment") == []
     assert await drifts(shop) == []
     assert await shop.value("SELECT count(*) FROM statesvc.notification") == 2
-
-
-async def test_it_can_be_awaited_again_and_no_longer(shop: Shop) -> None:
-    await subscribe(shop)
-    await awaits(shop, "A1")
-    await watch(shop, hours=49)
-    await awaits(shop, "A1", 24)
-    assert len((await watch(shop, hours=25)).observations) == 1
-    await awaits(shop, "A1", 24)
-    assert await stop_awaiting(shop.connection, AttachedTo(CARRIER_ID, "A1"), actor="shop", why={})
-    assert not await stop_awaiting(
-        shop.connection, AttachedTo(CARRIER_ID, "A1"), actor="shop", why={}
-    )
-    assert (await watch(shop, hours=25)).observations == []
-    assert await shop.value("SELECT count(DISTINCT sequence) FROM statesvc.notification") == 2
-    verbs = await shop.rows("SELECT verb FROM statesvc.action ORDER BY batch_id")
-    assert [verb for (verb,) in verbs] == [*["await_shipment"] * 3, "stop_awaiting_shipment"]
-
-
-async def test_the_same_hours_again_change_nothing_and_others_count_from_the_first_time(
-    shop: Shop,
-) -> None:
-    await awaits(shop, "A1", 48)
-    await shop.database.clock.advance(10 * HOUR)
-    await awaits(shop, "A1", 48)
-    assert await shop.value("SELECT count(*) FROM statesvc.action") == 1
-    await awaits(shop, "A1", 24)
-    assert (await watch(shop, hours=13.9)).due == 0
-    assert len((await watch(shop, hours=0.2)).observations) == 1
 
 
 @pytest.mark.parametrize("scope", [CARRIER_ID, "*"])

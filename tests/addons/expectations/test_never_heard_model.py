@@ -27,14 +27,12 @@ from hypothesis.stateful import (
 from psycopg import AsyncConnection
 
 from events.vocabulary import Status
-from statesvc.addons.expectations import watcher as watching
 from statesvc.addons.expectations.awaited_numbers import await_number, stop_awaiting
 from statesvc.addons.expectations.watcher import observe_never_heard
 from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.privacy.erasure import Erasure, erase
-from statesvc.shipments import awaited as awaiting
-from statesvc.shipments.awaited import SHOWN_DAYS, AwaitedHours
+from statesvc.shipments.awaited import SHOWN_DAYS
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from statesvc.shipments.references import AttachedTo, NumberErasedError
 from tests.addons.expectations.test_expectation_model import FROZEN_CLOCK
@@ -287,24 +285,6 @@ def by_chance(machine: type[Awaited]) -> None:
     run_state_machine_as_test(machine, settings=EXAMPLES)
 
 
-def a_short_story(machine: type[Awaited]) -> None:
-    """Play a story: of three numbers one is heard of, one is not and is given up later, and
-    two are awaited again.
-    """
-    numbers = machine()
-    numbers.start()
-    for place in range(3):
-        numbers.await_number(place, 12)
-    numbers.say(0, by_carrier=False)
-    numbers.time_passes(13)
-    numbers.what_is_observed_and_answered_is_what_the_model_says()
-    numbers.stop(1)
-    numbers.await_number(2, 48)
-    numbers.await_number(0, 12)
-    numbers.what_is_observed_and_answered_is_what_the_model_says()
-    numbers.teardown()
-
-
 async def run_machine(api: Api, database: Database, run: Callable[[type[Awaited]], None]) -> None:
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner:
         await owner.execute(FROZEN_CLOCK.encode())
@@ -331,34 +311,3 @@ async def test_what_is_raised_and_answered_keeps_to_its_model_and_a_rebuild_says
     shipments, drift = await task.compare()
     assert (shipments > 0, drift) == (True, [])
     await check_log(api.connection, api.keyring)
-
-
-async def _hears_nothing(*_: Any) -> set[tuple[str, str]]:
-    return set()
-
-
-def _knows_no_end(before: AwaitedHours | None, entry: Any) -> AwaitedHours:
-    at = datetime.fromisoformat(entry["recorded_at"])
-    return before or AwaitedHours(12, at, at + timedelta(hours=12), None)
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        (watching, "heard_numbers", _hears_nothing),
-        (awaiting, "_after", _knows_no_end),
-        (awaiting, "SHOWN_DAYS", -1),
-    ],
-    ids=[
-        "raises what was heard of",
-        "what was given up is awaited in the past",
-        "what was observed is not shown in the past",
-    ],
-)
-async def test_the_machine_notices_what_is_broken(
-    api: Api, database: Database, monkeypatch: pytest.MonkeyPatch, broken: tuple[Any, str, Any]
-) -> None:
-    await run_machine(api, database, a_short_story)
-    monkeypatch.setattr(*broken)
-    with pytest.raises(AssertionError):
-        await run_machine(api, database, a_short_story)

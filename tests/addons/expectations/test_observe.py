@@ -86,26 +86,6 @@ async def test_a_silence_is_observed_once_as_entry_flag_and_notification(shop: S
     assert (await watch(shop, hours=2000)).due == 0
 
 
-async def test_a_scan_cancels_what_it_answers_and_arms_the_next(shop: Shop) -> None:
-    await say(shop, "A1", "in_transit")
-    await watch(shop, hours=121)
-    await say(shop, "A1", "in_transit", code="Y")
-    assert await flags(shop, "A1") == []
-    assert (await watch(shop, hours=119)).due == 0
-    assert len((await watch(shop, hours=2)).observations) == 1
-    await say(shop, "A1", "delivered")
-    assert await flags(shop, "A1") == []
-    assert await shop.value("SELECT due_at FROM statesvc.shipment") is None
-
-
-async def test_a_late_scan_neither_cancels_nor_repeats_it(shop: Shop) -> None:
-    await say(shop, "A1", "in_transit")
-    await watch(shop, hours=121)
-    await say(shop, "A1", "picked_up", hours=-123, code="L")
-    assert await flags(shop, "A1") == ["stalled"]
-    assert (await watch(shop, hours=500)).observations == []
-
-
 async def test_a_shipment_that_an_append_holds_is_left_for_the_next_pass(shop: Shop) -> None:
     await say(shop, "A1", "in_transit")
     await say(shop, "A2", "in_transit")

@@ -6,7 +6,7 @@ import pytest
 from psycopg import Connection
 
 from tests.world.attack import attack, attacker, places, sealed_story, verify
-from tests.world.story import Story, scan, story
+from tests.world.story import Story, scan
 
 pytestmark = pytest.mark.slow
 
@@ -74,30 +74,28 @@ async def aliased(log: Story) -> None:
     ],
 )
 async def test_a_row_that_is_not_what_the_log_says_is_named(
-    database: Any, change: str, field: str, why: str
+    database: Any, sealed_log: Story, change: str, field: str, why: str
 ) -> None:
-    async with sealed_story(database) as log:
-        await aliased(log)
-        assert places(verify(database)) == []
-        await attack(database, change)
-        found = verify(database).faults
-        assert {fault.table for fault in found} == {"event_key"}
-        assert any(fault.field == field and why in fault.why for fault in found), found
+    await aliased(sealed_log)
+    assert places(verify(database)) == []
+    await attack(database, change)
+    found = verify(database).faults
+    assert {fault.table for fault in found} == {"event_key"}
+    assert any(fault.field == field and why in fault.why for fault in found), found
 
 
-async def test_two_events_of_one_id_are_found_though_each_has_a_row(database: Any) -> None:
+async def test_two_events_of_one_id_are_found_though_each_has_a_row(
+    database: Any, sealed_log: Story
+) -> None:
     # as if the key had not been there when the scan came again: a row more hides the count
-    async with sealed_story(database) as log:
-        async with attacker(database) as hand:
-            await hand.execute(
-                "CREATE TABLE statesvc.gone AS SELECT * FROM statesvc.event_key WHERE"
-                f" {NATIVE}".encode()
-            )
-            await hand.execute(f"DELETE FROM statesvc.event_key WHERE {NATIVE}".encode())
-        await log.say(scan("1Z0002", 50, None, code="A1", native_id="scan-1Z0002"))
-        assert any(
-            "another event of the log has it too" in each for each in places(verify(database))
+    async with attacker(database) as hand:
+        await hand.execute(
+            "CREATE TABLE statesvc.gone AS SELECT * FROM statesvc.event_key WHERE"
+            f" {NATIVE}".encode()
         )
+        await hand.execute(f"DELETE FROM statesvc.event_key WHERE {NATIVE}".encode())
+    await sealed_log.say(scan("1Z0002", 50, None, code="A1", native_id="scan-1Z0002"))
+    assert any("another event of the log has it too" in each for each in places(verify(database)))
 
 
 @pytest.mark.usefixtures("own_processes")
@@ -108,18 +106,17 @@ async def test_rows_are_compared_across_processes_and_after_a_stop(database: Any
 
 
 async def test_the_rows_are_read_in_portions(
-    database: Any, monkeypatch: pytest.MonkeyPatch
+    database: Any, event_log: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # a whole log's rows never stand in memory: they come through a server-side cursor
-    async with story(database) as log:
-        await log.parcel("1Z0001")
-        named = []
-        cursor = Connection.cursor
+    await event_log.parcel("1Z0001")
+    named = []
+    cursor = Connection.cursor
 
-        def watched(connection: Any, name: str = "", **options: Any) -> Any:
-            named.append(name)
-            return cursor(connection, name, **options)
+    def watched(connection: Any, name: str = "", **options: Any) -> Any:
+        named.append(name)
+        return cursor(connection, name, **options)
 
-        monkeypatch.setattr(Connection, "cursor", watched)
-        verify(database)
-        assert "dedupe_keys" in named
+    monkeypatch.setattr(Connection, "cursor", watched)
+    verify(database)
+    assert "dedupe_keys" in named

@@ -34,8 +34,8 @@ from statesvc.log import entry_documents
 from statesvc.reading.read_message import Read
 from tests.events.carriers.carrier_fixtures import fixture_paths, read
 from tests.events.carriers.more_envelope_pairs import PAIRS
-from tests.world.attack import places, sealed_story, verify
-from tests.world.story import MASTER, MORNING, Story, scan, story
+from tests.world.attack import places, verify
+from tests.world.story import MASTER, MORNING, Story, scan
 
 KEYRING = Keyring(master=MASTER, digest_key=bytes(32), inbox=SealingKey.fresh())
 
@@ -126,53 +126,50 @@ async def append_as(log: Story, event: Event, **changes: Any) -> None:
     ],
 )
 async def test_a_derived_id_that_does_not_follow_from_the_event_is_named(
-    database: Any, changes: dict[str, Any], field: str
+    database: Any, event_log: Story, changes: dict[str, Any], field: str
 ) -> None:
-    async with story(database) as log:
-        event = identify(
-            scan("1Z0001", 7, None), carrier_id="ups", digest=log.keyring.carrier_digest("ups")
-        )
-        await append_as(log, event, **changes)
-        await log.seal()
-        (fault,) = verify(database, master_keys=None).faults
-        assert (fault.table, fault.field) == ("event", field)
+    event = identify(
+        scan("1Z0001", 7, None), carrier_id="ups", digest=event_log.keyring.carrier_digest("ups")
+    )
+    await append_as(event_log, event, **changes)
+    await event_log.seal()
+    (fault,) = verify(database, master_keys=None).faults
+    assert (fault.table, fault.field) == ("event", field)
 
 
 async def test_an_estimate_under_another_id_is_named_where_the_digest_key_is_at_hand(
-    database: Any,
+    database: Any, event_log: Story
 ) -> None:
-    async with story(database) as log:
-        await log.say(scan("1Z0001", 7, None))
-        event = identify(
-            scan("1Z0001", 7, None), carrier_id="ups", digest=log.keyring.carrier_digest("ups")
-        )
-        await log.say(scan("1Z0001", 7, None, estimated_delivery="2026-03-05"))
-        assert places(verify(database)) == []
-        changes = {
-            "event_id": "e1-aaaaaaaaaaaaaaaaaaaaaaaaaa",
-            "anchor": event.event_id,
-            "estimated_delivery": "2026-03-06",
-        }
-        await append_as(log, event, **changes)
-        await log.seal()
-        (fault,) = verify(database).faults
-        assert (fault.table, fault.field, fault.why) == (
-            "event",
-            "event_id",
-            "is not the one that follows from its anchor and its estimate",
-        )
-        report = verify(database, master_keys=None)
-        assert report.consistent
-        assert report.unchecked == {ESTIMATES: 2}
+    await event_log.say(scan("1Z0001", 7, None))
+    event = identify(
+        scan("1Z0001", 7, None), carrier_id="ups", digest=event_log.keyring.carrier_digest("ups")
+    )
+    await event_log.say(scan("1Z0001", 7, None, estimated_delivery="2026-03-05"))
+    assert places(verify(database)) == []
+    changes = {
+        "event_id": "e1-aaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "anchor": event.event_id,
+        "estimated_delivery": "2026-03-06",
+    }
+    await append_as(event_log, event, **changes)
+    await event_log.seal()
+    (fault,) = verify(database).faults
+    assert (fault.table, fault.field, fault.why) == (
+        "event",
+        "event_id",
+        "is not the one that follows from its anchor and its estimate",
+    )
+    report = verify(database, master_keys=None)
+    assert report.consistent
+    assert report.unchecked == {ESTIMATES: 2}
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_what_could_not_be_checked_is_counted(database: Any) -> None:
-    async with sealed_story(database) as log:
-        await log.say(scan("1Z0001", 0, None, signed_by="A. Person"))
-        assert verify(database).unchecked == verify(database, processes=2).unchecked == {SIGNERS: 1}
-        assert verify(database, master_keys=None).unchecked == {SIGNERS: 1, FACTS: 1}
-        assert CORRECTIONS not in verify(database).unchecked
+async def test_what_could_not_be_checked_is_counted(database: Any, sealed_log: Story) -> None:
+    await sealed_log.say(scan("1Z0001", 0, None, signed_by="A. Person"))
+    assert verify(database).unchecked == verify(database, processes=2).unchecked == {SIGNERS: 1}
+    assert verify(database, master_keys=None).unchecked == {SIGNERS: 1, FACTS: 1}
+    assert CORRECTIONS not in verify(database).unchecked
 
 
 def test_a_conflict_that_states_other_facts_than_its_digest_is_named() -> None:

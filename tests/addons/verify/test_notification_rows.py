@@ -15,7 +15,7 @@ from statesvc.notifier.policy import disable
 from statesvc.subscriptions import subscription_store as store
 from tests.world.attack import attack, places, verify
 from tests.world.deliver import deliver
-from tests.world.story import Story, story
+from tests.world.story import Story
 
 pytestmark = pytest.mark.slow
 
@@ -51,27 +51,29 @@ async def happenings(log: Story) -> None:
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_what_waits_and_what_was_taken_is_what_the_log_says(database: Any) -> None:
-    async with story(database) as log:
-        await happenings(log)
-        assert places(verify(database)) == []
-        assert places(verify(database, processes=2)) == []
+async def test_what_waits_and_what_was_taken_is_what_the_log_says(
+    database: Any, event_log: Story
+) -> None:
+    await happenings(event_log)
+    assert places(verify(database)) == []
+    assert places(verify(database, processes=2)) == []
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_incidents_that_were_sent_are_what_the_log_says(database: Any) -> None:
-    async with story(database) as log:
-        await subscribe(log, types=["operator.unknown_codes"])
-        await log.connection.execute(
-            "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, raw_code)"
-            " VALUES ('code', 'unknown_code', 'dhl', statesvc.clock(), 'ZZ')"
-        )
-        await notify_operators(log.connection, writer="notifier-1")
-        await deliver(log.connection, log.keyring)
-        await log.connection.execute("DELETE FROM statesvc.dead_letter")
-        assert await notify_operators(log.connection, writer="notifier-1") == 1
-        await log.seal()
-        assert places(verify(database)) == []
+async def test_incidents_that_were_sent_are_what_the_log_says(
+    database: Any, event_log: Story
+) -> None:
+    await subscribe(event_log, types=["operator.unknown_codes"])
+    await event_log.connection.execute(
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, raw_code)"
+        " VALUES ('code', 'unknown_code', 'dhl', statesvc.clock(), 'ZZ')"
+    )
+    await notify_operators(event_log.connection, writer="notifier-1")
+    await deliver(event_log.connection, event_log.keyring)
+    await event_log.connection.execute("DELETE FROM statesvc.dead_letter")
+    assert await notify_operators(event_log.connection, writer="notifier-1") == 1
+    await event_log.seal()
+    assert places(verify(database)) == []
 
 
 @pytest.mark.parametrize(
@@ -136,73 +138,72 @@ async def test_incidents_that_were_sent_are_what_the_log_says(database: Any) -> 
     ],
 )
 async def test_whatever_is_done_to_a_notification_is_named(
-    database: Any, done: str, table: str, field: str, why: str
+    database: Any, event_log: Story, done: str, table: str, field: str, *, why: str
 ) -> None:
-    async with story(database) as log:
-        await happenings(log)
-        await attack(database, done)
-        faults = verify(database).faults
+    await happenings(event_log)
+    await attack(database, done)
+    faults = verify(database).faults
     assert faults
     assert {fault.table for fault in faults} == {table}
     assert all(field in fault.field and why in fault.why for fault in faults), faults
 
 
-async def test_a_dead_letter_and_its_replay_are_covered(database: Any) -> None:
-    async with story(database) as log:
-        await subscribe(log)
-        await log.parcel(NUMBER, steps=1)
-        await log.connection.execute("UPDATE statesvc.outbox SET attempts = 9")
-        await deliver(log.connection, log.keyring, AttemptOutcome.REFUSED, 500)
-        assert await log.rows("SELECT outcome FROM statesvc.attempt") == [("given_up",)]
-        assert places(verify(database)) == []
-        await attack(
-            database,
-            "INSERT INTO statesvc.outbox SELECT subscription_id, shipment_id, sequence, now(),"
-            " now() FROM statesvc.attempt",
-        )
-        assert [fault.table for fault in verify(database).faults] == ["outbox"], (
-            "sent again, and no entry says so"
-        )
+async def test_a_dead_letter_and_its_replay_are_covered(database: Any, event_log: Story) -> None:
+    await subscribe(event_log)
+    await event_log.parcel(NUMBER, steps=1)
+    await event_log.connection.execute("UPDATE statesvc.outbox SET attempts = 9")
+    await deliver(event_log.connection, event_log.keyring, AttemptOutcome.REFUSED, 500)
+    assert await event_log.rows("SELECT outcome FROM statesvc.attempt") == [("given_up",)]
+    assert places(verify(database)) == []
+    await attack(
+        database,
+        "INSERT INTO statesvc.outbox SELECT subscription_id, shipment_id, sequence, now(),"
+        " now() FROM statesvc.attempt",
+    )
+    assert [fault.table for fault in verify(database).faults] == ["outbox"], (
+        "sent again, and no entry says so"
+    )
 
 
-async def test_what_was_coalesced_ends_with_the_one_that_stands_for_it(database: Any) -> None:
-    async with story(database) as log:
-        subscription_id = await subscribe(log)
-        await log.parcel(NUMBER, steps=4)
-        await deliver(log.connection, log.keyring, AttemptOutcome.REFUSED, 500)
-        assert await coalesce(log, subscription_id) == 3
-        assert places(verify(database)) == []
-        await deliver(log.connection, log.keyring)
-        assert await log.rows("SELECT count(*) FROM statesvc.attempt") == [(1,)]
-        assert places(verify(database)) == []
-        await attack(database, "DELETE FROM statesvc.attempt")
-        assert {fault.table for fault in verify(database).faults} >= {"outbox", "batch"}
+async def test_what_was_coalesced_ends_with_the_one_that_stands_for_it(
+    database: Any, event_log: Story
+) -> None:
+    subscription_id = await subscribe(event_log)
+    await event_log.parcel(NUMBER, steps=4)
+    await deliver(event_log.connection, event_log.keyring, AttemptOutcome.REFUSED, 500)
+    assert await coalesce(event_log, subscription_id) == 3
+    assert places(verify(database)) == []
+    await deliver(event_log.connection, event_log.keyring)
+    assert await event_log.rows("SELECT count(*) FROM statesvc.attempt") == [(1,)]
+    assert places(verify(database)) == []
+    await attack(database, "DELETE FROM statesvc.attempt")
+    assert {fault.table for fault in verify(database).faults} >= {"outbox", "batch"}
 
 
-async def test_what_a_disabled_subscription_was_not_sent_still_waits(database: Any) -> None:
-    async with story(database) as log:
-        subscription_id = await subscribe(log)
-        await log.parcel(NUMBER, steps=2)
-        async with log.connection.transaction():
-            await disable(log.connection, [subscription_id], why="a test", now=datetime.now(UTC))
-        assert places(verify(database)) == []
-        await attack(database, "DELETE FROM statesvc.outbox WHERE sequence = 2")
-        assert [fault.table for fault in verify(database).faults] == ["outbox"]
+async def test_what_a_disabled_subscription_was_not_sent_still_waits(
+    database: Any, event_log: Story
+) -> None:
+    subscription_id = await subscribe(event_log)
+    await event_log.parcel(NUMBER, steps=2)
+    async with event_log.connection.transaction():
+        await disable(event_log.connection, [subscription_id], why="a test", now=datetime.now(UTC))
+    assert places(verify(database)) == []
+    await attack(database, "DELETE FROM statesvc.outbox WHERE sequence = 2")
+    assert [fault.table for fault in verify(database).faults] == ["outbox"]
 
 
 async def test_the_deletion_of_a_subscription_covers_what_is_open_and_nothing_else_does(
-    database: Any,
+    database: Any, event_log: Story
 ) -> None:
-    async with story(database) as log:
-        subscription_id = await subscribe(log)
-        await log.parcel(NUMBER, steps=3)
-        await deliver(log.connection, log.keyring)
-        await store.turn(log.connection, subscription_id, "delete", actor="key:test")
-        await log.connection.execute("DELETE FROM statesvc.outbox")
-        assert places(verify(database)) == []
-        ((canonical,),) = await log.rows(
-            "SELECT canonical FROM statesvc.action WHERE verb = 'subscription.delete'"
-        )
-        assert b'"open":2' in canonical
-        await attack(database, "DELETE FROM statesvc.action WHERE verb = 'subscription.delete'")
-        assert {fault.table for fault in verify(database).faults} == {"batch", "outbox"}
+    subscription_id = await subscribe(event_log)
+    await event_log.parcel(NUMBER, steps=3)
+    await deliver(event_log.connection, event_log.keyring)
+    await store.turn(event_log.connection, subscription_id, "delete", actor="key:test")
+    await event_log.connection.execute("DELETE FROM statesvc.outbox")
+    assert places(verify(database)) == []
+    ((canonical,),) = await event_log.rows(
+        "SELECT canonical FROM statesvc.action WHERE verb = 'subscription.delete'"
+    )
+    assert b'"open":2' in canonical
+    await attack(database, "DELETE FROM statesvc.action WHERE verb = 'subscription.delete'")
+    assert {fault.table for fault in verify(database).faults} == {"batch", "outbox"}

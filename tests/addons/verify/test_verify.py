@@ -13,19 +13,18 @@ from statesvc.addons.verify.verify_log import Verification, VerificationRequest
 from statesvc.addons.verify.worker_pool import AbandonedError, LogAccess, connect
 from statesvc.log.signing_keys import retire, rotate
 from tests.world.attack import attack, places, sealed_story, verify
-from tests.world.story import MASTER, scan, story
+from tests.world.story import MASTER, Story, scan
 
 pytestmark = pytest.mark.slow
 
 
-async def test_an_untouched_log_is_sound(database: Any) -> None:
-    async with sealed_story(database) as log:
-        report = verify(database)
-        assert places(report) == []
-        leaves = await log.leaves()
-        assert (report.size, report.entries, report.heads) == (len(leaves), len(leaves), 4)
-        assert report.events == len(await log.rows("SELECT FROM statesvc.event"))
-        assert report.consistent
+async def test_an_untouched_log_is_sound(database: Any, sealed_log: Story) -> None:
+    report = verify(database)
+    assert places(report) == []
+    leaves = await sealed_log.leaves()
+    assert (report.size, report.entries, report.heads) == (len(leaves), len(leaves), 4)
+    assert report.events == len(await sealed_log.rows("SELECT FROM statesvc.event"))
+    assert report.consistent
 
 
 async def test_a_run_that_nobody_waits_for_ends(database: Any) -> None:
@@ -42,51 +41,50 @@ async def test_an_empty_log_is_sound(database: Any) -> None:
     assert places(verify(database)) == []
 
 
-async def test_what_waits_to_be_sealed_is_checked_too(database: Any) -> None:
-    async with sealed_story(database) as log:
-        await log.parcel("1Z0009")
-        report = verify(database)
-        assert places(report) == []
-        assert (report.waiting, report.entries - report.size) == (5, 10)
-        await attack(
-            database,
-            "UPDATE statesvc.event SET kind = 'info' WHERE carrier_code = 'T/X1' AND version = 5",
-        )
-        assert {fault.field for fault in verify(database).faults} == {"kind"}
+async def test_what_waits_to_be_sealed_is_checked_too(database: Any, sealed_log: Story) -> None:
+    await sealed_log.parcel("1Z0009")
+    report = verify(database)
+    assert places(report) == []
+    assert (report.waiting, report.entries - report.size) == (5, 10)
+    await attack(
+        database,
+        "UPDATE statesvc.event SET kind = 'info' WHERE carrier_code = 'T/X1' AND version = 5",
+    )
+    assert {fault.field for fault in verify(database).faults} == {"kind"}
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_several_processes_find_the_same(database: Any) -> None:
-    async with sealed_story(database) as log:
-        for _ in range(300):
-            await log.act()
-        await log.seal()
-        alone = verify(database)
-        together = verify(database, processes=2)
-        assert places(together) == []
-        assert (together.entries, together.batches, together.heads) == (
-            alone.entries,
-            alone.batches,
-            alone.heads,
-        )
-        await attack(database, "UPDATE statesvc.action SET actor = 'x' WHERE batch_id % 50 = 0")
-        found = places(verify(database, processes=2))
-        assert found == places(verify(database))
-        assert len(found) > 4
+async def test_several_processes_find_the_same(database: Any, sealed_log: Story) -> None:
+    for _ in range(300):
+        await sealed_log.act()
+    await sealed_log.seal()
+    alone = verify(database)
+    together = verify(database, processes=2)
+    assert places(together) == []
+    assert (together.entries, together.batches, together.heads) == (
+        alone.entries,
+        alone.batches,
+        alone.heads,
+    )
+    await attack(database, "UPDATE statesvc.action SET actor = 'x' WHERE batch_id % 50 = 0")
+    found = places(verify(database, processes=2))
+    assert found == places(verify(database))
+    assert len(found) > 4
 
 
-async def test_many_stretches_make_one_log(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_stretches_make_one_log(
+    database: Any, sealed_log: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tree, "RANGE_LEAVES", 256)
     monkeypatch.setattr(run, "RANGE_LEAVES", 256)
     monkeypatch.setattr(log_state.read_snapshot, "__kwdefaults__", {"range_entries": 7})
-    async with sealed_story(database) as log:
-        for _ in range(4):
-            for _ in range(200):
-                await log.act()
-            await log.seal()
-        report = verify(database)
-        assert places(report) == []
-        assert report.size > 850
+    for _ in range(4):
+        for _ in range(200):
+            await sealed_log.act()
+        await sealed_log.seal()
+    report = verify(database)
+    assert places(report) == []
+    assert report.size > 850
 
 
 async def test_a_log_that_grows_meanwhile_is_sound(
@@ -109,19 +107,20 @@ async def test_a_log_that_grows_meanwhile_is_sound(
         assert places(verify(database)) == []
 
 
-async def test_a_rotated_key_is_believed_by_its_announcement(database: Any) -> None:
-    async with sealed_story(database) as log:
-        async with log.connection.transaction():
-            await rotate(log.connection, MASTER, actor="cli:ops", why="a test")
-        await log.seal()
-        old = (
-            await log.rows("SELECT key_id FROM statesvc.signing_key ORDER BY created_at LIMIT 1")
-        )[0][0]
-        async with log.connection.transaction():
-            await retire(log.connection, old, actor="cli:ops", why="a test")
-        await log.act()
-        await log.seal()
-        assert places(verify(database)) == []
+async def test_a_rotated_key_is_believed_by_its_announcement(
+    database: Any, sealed_log: Story
+) -> None:
+    async with sealed_log.connection.transaction():
+        await rotate(sealed_log.connection, MASTER, actor="cli:ops", why="a test")
+    await sealed_log.seal()
+    old = (
+        await sealed_log.rows("SELECT key_id FROM statesvc.signing_key ORDER BY created_at LIMIT 1")
+    )[0][0]
+    async with sealed_log.connection.transaction():
+        await retire(sealed_log.connection, old, actor="cli:ops", why="a test")
+    await sealed_log.act()
+    await sealed_log.seal()
+    assert places(verify(database)) == []
 
 
 async def test_without_master_keys_all_but_the_sealed_parts_is_checked(database: Any) -> None:
@@ -131,72 +130,73 @@ async def test_without_master_keys_all_but_the_sealed_parts_is_checked(database:
         assert {fault.field for fault in verify(database).faults} == {"sealed_part"}
 
 
-async def test_what_was_erased_is_passed_over_where_an_entry_says_so(database: Any) -> None:
-    async with sealed_story(database) as log:
-        await attack(
-            database,
-            "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now() WHERE number ="
-            " '1Z0001'",
-        )
-        (fault,) = verify(database).faults
-        assert (fault.table, fault.field) == ("stream", "sealed_key")
-        assert "no `erase` entry of the log says so" in fault.why
-        ((shipment_id,),) = await log.rows(
-            "SELECT shipment_id FROM statesvc.stream WHERE number = '1Z0001'"
-        )
-        await log.act(f"shipment {shipment_id}", verb="erase")
-        await log.seal()
-        assert places(verify(database)) == []
+async def test_what_was_erased_is_passed_over_where_an_entry_says_so(
+    database: Any, sealed_log: Story
+) -> None:
+    await attack(
+        database,
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now() WHERE number = '1Z0001'",
+    )
+    (fault,) = verify(database).faults
+    assert (fault.table, fault.field) == ("stream", "sealed_key")
+    assert "no `erase` entry of the log says so" in fault.why
+    ((shipment_id,),) = await sealed_log.rows(
+        "SELECT shipment_id FROM statesvc.stream WHERE number = '1Z0001'"
+    )
+    await sealed_log.act(f"shipment {shipment_id}", verb="erase")
+    await sealed_log.seal()
+    assert places(verify(database)) == []
 
 
-async def test_an_erased_shipment_whose_key_is_back_is_found(database: Any) -> None:
-    async with sealed_story(database) as log:
-        ((shipment_id,),) = await log.rows(
-            "SELECT shipment_id FROM statesvc.stream WHERE number = '1Z0002'"
-        )
-        await log.act(f"shipment {shipment_id}", verb="erase")
-        (fault,) = verify(database).faults
-        assert (fault.row, fault.field) == (f"shipment_id={shipment_id}", "sealed_key")
-        assert "is back" in fault.why
+async def test_an_erased_shipment_whose_key_is_back_is_found(
+    database: Any, sealed_log: Story
+) -> None:
+    ((shipment_id,),) = await sealed_log.rows(
+        "SELECT shipment_id FROM statesvc.stream WHERE number = '1Z0002'"
+    )
+    await sealed_log.act(f"shipment {shipment_id}", verb="erase")
+    (fault,) = verify(database).faults
+    assert (fault.row, fault.field) == (f"shipment_id={shipment_id}", "sealed_key")
+    assert "is back" in fault.why
 
 
 async def test_a_run_goes_on_where_it_was_stopped(
-    database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Any, sealed_log: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = tmp_path / "state.json"
     monkeypatch.setattr(run, "_SAVE_SECONDS", 0.0)
     monkeypatch.setattr(log_state.read_snapshot, "__kwdefaults__", {"range_entries": 7})
-    async with sealed_story(database) as log:
-        whole = verify(database)
-        checked: list[int] = []
+    whole = verify(database)
+    checked: list[int] = []
 
-        def stop_at_the_fourth(entries: int, _all: int) -> None:
-            checked.append(entries)
-            if len(checked) == 4:
-                raise KeyboardInterrupt
+    def stop_at_the_fourth(entries: int, _all: int) -> None:
+        checked.append(entries)
+        if len(checked) == 4:
+            raise KeyboardInterrupt
 
-        with pytest.raises(KeyboardInterrupt):
-            verify(database, state_file=state, progress=stop_at_the_fourth)
-        assert state.exists()
-        await log.parcel("1Z0777")
-        await log.seal()
-        gone_on: list[int] = []
-        report = verify(
-            database, state_file=state, progress=lambda entries, _all: gone_on.append(entries)
-        )
-        assert places(report) == []
-        assert (report.entries, report.size, report.heads, report.batches) == (
-            whole.entries,
-            whole.size,
-            whole.heads,
-            whole.batches,
-        )
-        assert gone_on[0] == checked[3], "the three that it had done are not checked again"
-        assert not state.exists()
+    with pytest.raises(KeyboardInterrupt):
+        verify(database, state_file=state, progress=stop_at_the_fourth)
+    assert state.exists()
+    await sealed_log.parcel("1Z0777")
+    await sealed_log.seal()
+    gone_on: list[int] = []
+    report = verify(
+        database, state_file=state, progress=lambda entries, _all: gone_on.append(entries)
+    )
+    assert places(report) == []
+    assert (report.entries, report.size, report.heads, report.batches) == (
+        whole.entries,
+        whole.size,
+        whole.heads,
+        whole.batches,
+    )
+    assert gone_on[0] == checked[3], "the three that it had done are not checked again"
+    assert not state.exists()
 
 
-async def test_a_verification_reads_as_the_service_and_changes_nothing(database: Any) -> None:
-    async with story(database) as log:
-        await log.everything()
-        assert places(verify(database)) == []
-        assert (await log.rows("SELECT count(*) FROM statesvc.unsealed"))[0][0] > 0
+async def test_a_verification_reads_as_the_service_and_changes_nothing(
+    database: Any, event_log: Story
+) -> None:
+    await event_log.everything()
+    assert places(verify(database)) == []
+    assert (await event_log.rows("SELECT count(*) FROM statesvc.unsealed"))[0][0] > 0

@@ -1,4 +1,4 @@
-"""`statesvc verify` and the keys of the log at the shell."""
+"""The command `verify`: what it prints, and whom it trusts."""
 
 import asyncio
 import base64
@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from events.merkle.checkpoint import NoteSigner
+from events.merkle.checkpoint import NoteSigner, read_checkpoint
 from statesvc.addons.verify.event_ids import FACTS
 from statesvc.cli import main
-from tests.world.attack import attack, sealed_story
+from statesvc.log.signing_keys import read_keys
+from tests.world.attack import attack, sealed_story, verify
+from tests.world.database import Database
+from tests.world.story import Story
 
 MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
 
@@ -33,29 +36,30 @@ def shell(
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_sound_log_and_a_changed_one(database: Any, shell: Any, tmp_path: Path) -> None:
-    async with sealed_story(database) as log:
-        head = tmp_path / "head"
-        head.write_text(
-            (await log.rows("SELECT note FROM statesvc.checkpoint ORDER BY tree_size LIMIT 1"))[0][
-                0
-            ]
-        )
-        said = await shell("verify", "--checkpoint", str(head), "--processes", "1")
-        assert said.startswith("The log is sound: ")
-        assert f"begins with the log that {head} is the head of" in said
-        said = await shell("verify", "--processes", "1")
-        assert said.startswith("The log is consistent with itself: ")
-        assert "sound" not in said
-        assert "shows only with a key from outside this database: --key" in said
-        assert "shows only against a head" in said
-        await attack(
-            database,
-            "UPDATE statesvc.event SET kind = 'info' WHERE version = 2 AND status = 'picked_up'",
-        )
-        said = await shell("verify", "--processes", "1", exit_code=1)
-        assert "kind: is not what the entry's canonical bytes say" in said
-        assert "THE LOG WAS CHANGED" in said
+async def test_a_sound_log_and_a_changed_one(
+    database: Any, sealed_log: Story, shell: Any, tmp_path: Path
+) -> None:
+    head = tmp_path / "head"
+    head.write_text(
+        (await sealed_log.rows("SELECT note FROM statesvc.checkpoint ORDER BY tree_size LIMIT 1"))[
+            0
+        ][0]
+    )
+    said = await shell("verify", "--checkpoint", str(head), "--processes", "1")
+    assert said.startswith("The log is sound: ")
+    assert f"begins with the log that {head} is the head of" in said
+    said = await shell("verify", "--processes", "1")
+    assert said.startswith("The log is consistent with itself: ")
+    assert "sound" not in said
+    assert "shows only with a key from outside this database: --key" in said
+    assert "shows only against a head" in said
+    await attack(
+        database,
+        "UPDATE statesvc.event SET kind = 'info' WHERE version = 2 AND status = 'picked_up'",
+    )
+    said = await shell("verify", "--processes", "1", exit_code=1)
+    assert "kind: is not what the entry's canonical bytes say" in said
+    assert "THE LOG WAS CHANGED" in said
 
 
 @pytest.mark.usefixtures("own_processes")
@@ -115,21 +119,20 @@ async def test_json_counts_what_could_not_be_checked(database: Any, shell: Any) 
 
 @pytest.mark.usefixtures("own_processes")
 async def test_the_key_that_one_trusts_decides(
-    database: Any, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sealed_log: Story, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with sealed_story(database) as log:
-        key = (await shell("keys", "log")).split()[-1]
-        assert "sound" in await shell("verify", "--key", key, "--processes", "1")
-        pinned = tmp_path / "checkpoint.keys"
-        pinned.write_text(f"{key}\n")
-        monkeypatch.setenv("STATESVC_SEALER_CHECKPOINT_FILE", str(tmp_path / "checkpoint"))
-        assert f"Its keys are trusted by {pinned}." in await shell("verify", "--processes", "1")
-        pinned.write_text("nonsense")
-        assert "cannot be read" in await shell("verify", "--processes", "1", exit_code=1)
-        stranger = str(NoteSigner.fresh(log.origin).verifier)
-        assert "no trusted key" in await shell(
-            "verify", "--key", stranger, "--processes", "1", exit_code=1
-        )
+    key = (await shell("keys", "log")).split()[-1]
+    assert "sound" in await shell("verify", "--key", key, "--processes", "1")
+    pinned = tmp_path / "checkpoint.keys"
+    pinned.write_text(f"{key}\n")
+    monkeypatch.setenv("STATESVC_SEALER_CHECKPOINT_FILE", str(tmp_path / "checkpoint"))
+    assert f"Its keys are trusted by {pinned}." in await shell("verify", "--processes", "1")
+    pinned.write_text("nonsense")
+    assert "cannot be read" in await shell("verify", "--processes", "1", exit_code=1)
+    stranger = str(NoteSigner.fresh(sealed_log.origin).verifier)
+    assert "no trusted key" in await shell(
+        "verify", "--key", stranger, "--processes", "1", exit_code=1
+    )
 
 
 @pytest.mark.usefixtures("own_processes")
@@ -148,14 +151,58 @@ async def test_wrong_use_is_told(
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_the_log_s_key_is_rotated_and_retired(database: Any, shell: Any) -> None:
+async def test_the_log_s_key_is_rotated_and_retired(sealed_log: Story, shell: Any) -> None:
     assert "no key yet" in await shell("keys", "log", exit_code=1)
-    async with sealed_story(database) as log:
-        old = (await shell("keys", "log")).splitlines()[1].split()[0]
-        new = (await shell("keys", "rotate-log", "--why", "a year has passed")).strip()
-        assert "no checkpoint covers" in await shell("keys", "retire-log", old, exit_code=1)
-        await log.seal()
-        await shell("keys", "retire-log", old)
-        shown = await shell("keys", "log")
-        assert new in shown
-        assert "consistent" in await shell("verify", "--processes", "1")
+    old = (await shell("keys", "log")).splitlines()[1].split()[0]
+    new = (await shell("keys", "rotate-log", "--why", "a year has passed")).strip()
+    assert "no checkpoint covers" in await shell("keys", "retire-log", old, exit_code=1)
+    await sealed_log.seal()
+    await shell("keys", "retire-log", old)
+    shown = await shell("keys", "log")
+    assert new in shown
+    assert "consistent" in await shell("verify", "--processes", "1")
+
+
+async def test_a_log_signed_again_by_a_forged_key_is_never_sound(
+    database: Database, sealed_log: Story
+) -> None:
+    # a superuser puts a key of theirs into the table and signs every head with it, whatever
+    # the entries say by then
+    (genuine,) = [key.verifier for key in await read_keys(sealed_log.connection)]
+    heads = await sealed_log.rows(
+        "SELECT tree_size, note, created_at FROM statesvc.checkpoint ORDER BY tree_size"
+    )
+    forger = NoteSigner.fresh(sealed_log.origin)
+    key = forger.verifier
+    await attack(
+        database,
+        f"UPDATE statesvc.signing_key SET key_id = '\\x{key.key_id.hex()}', public_key ="
+        f" '\\x{key.public_key.hex()}'",
+        *(
+            "UPDATE statesvc.checkpoint SET note ="
+            f" '{read_checkpoint(note).signed([forger], at=created_at)}' WHERE tree_size ="
+            f" {size}"
+            for size, note, created_at in heads
+        ),
+    )
+    own = verify(database)
+    assert (own.faults, own.consistent, own.sound, own.trusted_by) == ([], True, False, None)
+    by_key = verify(database, keys=[genuine])
+    assert {fault.table for fault in by_key.faults} == {"checkpoint"}
+    by_head = verify(database, note=heads[-1][1])
+    assert not by_head.consistent
+
+
+async def test_a_head_that_was_kept_vouches_for_what_it_covers_and_its_signer_for_the_rest(
+    database: Database, sealed_log: Story
+) -> None:
+    (first,) = await sealed_log.rows(
+        "SELECT note FROM statesvc.checkpoint ORDER BY tree_size LIMIT 1"
+    )
+    (genuine,) = [key.verifier for key in await read_keys(sealed_log.connection)]
+    by_head, by_key = (
+        verify(database, note=first[0], note_name="head"),
+        verify(database, keys=[genuine]),
+    )
+    assert (by_head.sound, by_head.trusted_by) == (True, "head")
+    assert (by_key.sound, by_key.trusted_by) == (True, "--key")

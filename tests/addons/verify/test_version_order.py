@@ -13,7 +13,7 @@ from statesvc.addons.verify import verify_log as run
 from statesvc.addons.verify import version_order
 from statesvc.addons.verify.event_ids import EventIds
 from tests.world.attack import attack, places, sealed_story, verify
-from tests.world.story import scan, story
+from tests.world.story import Story, scan
 
 SHIPMENTS = [UUID(int=place * 2**126 + 5) for place in range(4)]
 LATE = (
@@ -23,48 +23,46 @@ LATE = (
 
 
 async def test_a_version_whose_batch_was_left_behind_is_named_and_is_no_change(
-    database: Any,
+    database: Any, event_log: Story
 ) -> None:
-    async with story(database) as log:
-        for place in range(3):
-            await log.say(scan("1ZTURNED", place, None))
-        await attack(
-            database,
-            f"CREATE TABLE statesvc.late AS {LATE}",
-            "DELETE FROM statesvc.unsealed u USING statesvc.late l WHERE u.batch_id = l.batch_id",
-        )
-        await log.seal()
-        await attack(database, "INSERT INTO statesvc.unsealed SELECT * FROM statesvc.late")
-        await log.seal()
-        report = verify(database)
-        (fault,) = report.remarks
-        assert report.consistent
-        assert (fault.table, fault.field, fault.why) == (
-            "event",
-            "version",
-            "is sealed at index 2, after version 3 at 1",
-        )
+    for place in range(3):
+        await event_log.say(scan("1ZTURNED", place, None))
+    await attack(
+        database,
+        f"CREATE TABLE statesvc.late AS {LATE}",
+        "DELETE FROM statesvc.unsealed u USING statesvc.late l WHERE u.batch_id = l.batch_id",
+    )
+    await event_log.seal()
+    await attack(database, "INSERT INTO statesvc.unsealed SELECT * FROM statesvc.late")
+    await event_log.seal()
+    report = verify(database)
+    (fault,) = report.remarks
+    assert report.consistent
+    assert (fault.table, fault.field, fault.why) == (
+        "event",
+        "version",
+        "is sealed at index 2, after version 3 at 1",
+    )
 
 
 async def test_a_later_version_under_a_lower_batch_id_is_named(
-    database: Any, monkeypatch: pytest.MonkeyPatch
+    database: Any, event_log: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # as somebody writes who appends past the head's lock: the batch ids then descend with the
     # versions, and are sealed in their order
-    async with story(database) as log:
-        await log.say(scan("1ZTURNED", 0, None))
-        for next_id, place in ((3, 1), (2, 2)):
-            await attack(database, f"SELECT setval('statesvc.batch_id_seq', {next_id}, false)")
-            await log.say(scan("1ZTURNED", place, None))
-        await attack(database, "SELECT setval('statesvc.batch_id_seq', 3, true)")
-        await log.seal()
-        monkeypatch.setattr(version_order, "PORTION_BYTES", 28)
-        (fault,) = verify(database).faults
-        assert (fault.table, fault.field, fault.why) == (
-            "event",
-            "version",
-            "is sealed at index 2, after version 3 at 1",
-        )
+    await event_log.say(scan("1ZTURNED", 0, None))
+    for next_id, place in ((3, 1), (2, 2)):
+        await attack(database, f"SELECT setval('statesvc.batch_id_seq', {next_id}, false)")
+        await event_log.say(scan("1ZTURNED", place, None))
+    await attack(database, "SELECT setval('statesvc.batch_id_seq', 3, true)")
+    await event_log.seal()
+    monkeypatch.setattr(version_order, "PORTION_BYTES", 28)
+    (fault,) = verify(database).faults
+    assert (fault.table, fault.field, fault.why) == (
+        "event",
+        "version",
+        "is sealed at index 2, after version 3 at 1",
+    )
 
 
 async def test_the_order_is_checked_after_a_stop_too(

@@ -1,7 +1,12 @@
+"""Keyring and sealing: a part opens under its key and context alone."""
+
+import hmac
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealError, SealingKey, commitment, salted, unsalted
 
 
@@ -44,3 +49,26 @@ def test_a_commitment_binds_the_content_and_hides_it() -> None:
 
 def test_a_key_never_shows_in_its_repr() -> None:
     assert b"k".hex() * 32 not in repr(SealingKey(b"k" * 32))
+
+
+ROOT = bytes(range(32))
+
+
+def keyring(root: bytes = ROOT) -> Keyring:
+    return Keyring(master=MasterKeys([bytes(32)]), digest_key=root, inbox=SealingKey.fresh())
+
+
+def test_a_carriers_digests_are_the_same_in_every_installation_that_shares_the_root() -> None:
+    assert keyring().carrier_digest("ups")(b"x") == keyring().carrier_digest("ups")(b"x")
+
+
+def test_a_carriers_key_is_hkdf_over_the_root() -> None:
+    extracted = hmac.digest(bytes(32), ROOT, "sha256")
+    key = hmac.digest(extracted, b"statesvc carrier digest\x1fups\x01", "sha256")
+    assert keyring().carrier_digest("ups")(b"x") == hmac.digest(key, b"x", "sha256")
+
+
+def test_equal_words_of_two_carriers_have_different_digests() -> None:
+    assert keyring().carrier_digest("ups")(b"x") != keyring().carrier_digest("fedex")(b"x")
+    assert keyring().carrier_digest("ups")(b"x") != keyring().digest(b"x")
+    assert keyring().carrier_digest("ups")(b"x") != keyring(bytes(32)).carrier_digest("ups")(b"x")

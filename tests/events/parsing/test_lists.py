@@ -1,8 +1,15 @@
+"""Lists of codes, their meanings, and what is rejected."""
+
 import pytest
 from lxml import etree
 
+from events.carriers.easypost import CARRIER
+from events.event import Rejection
 from events.parsing.lists import JsonObject, elements_at, object_at, objects_at, recognised
-from events.parsing.rejections import Rejections
+from events.parsing.meanings import UNMAPPED, Meaning, finest
+from events.parsing.rejections import LISTED_MAX, Rejections
+from events.vocabulary import Kind, Status
+from tests.events.carriers.carrier_fixtures import read
 
 EVENT: JsonObject = {"at": "2026-03-01T10:00:00Z", "code": "A"}
 
@@ -151,3 +158,58 @@ def test_elements_under_another_name_are_rejected_where_they_are_dated() -> None
         == []
     )
     assert [rejection.pointer for rejection in rejections] == ["a/Event", "b/Event"]
+
+
+MOVING = Meaning(Kind.SCAN, Status.IN_TRANSIT)
+ON_VEHICLE = Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY)
+
+
+@pytest.mark.parametrize(
+    ("levels", "meaning"),
+    [
+        ((("OFD", ON_VEHICLE), ("transit", MOVING)), ON_VEHICLE),
+        ((("NEW", None), ("transit", MOVING)), MOVING.of_category()),
+        ((("NEW", UNMAPPED), ("transit", MOVING)), MOVING.of_category()),
+        (((None, None), ("transit", MOVING)), MOVING),
+        (((None, ON_VEHICLE), ("transit", MOVING)), MOVING),
+        ((("NEW", None), ("NEWER", None), ("transit", MOVING)), MOVING.of_category()),
+        ((("NEW", None), ("OFD", ON_VEHICLE), ("transit", MOVING)), ON_VEHICLE.of_category()),
+        ((("NEW", None), ("other", None)), UNMAPPED),
+        ((), UNMAPPED),
+    ],
+)
+def test_a_category_is_believed_only_where_every_finer_field_is_unknown(
+    levels: tuple[tuple[str | None, Meaning | None], ...], meaning: Meaning
+) -> None:
+    assert finest(*levels) == meaning
+
+
+def test_no_rejections_are_none() -> None:
+    assert not Rejections()
+    assert tuple(Rejections()) == ()
+
+
+def test_the_first_are_told_and_the_rest_counted() -> None:
+    rejections = Rejections()
+    for index in range(LISTED_MAX):
+        rejections.add(f"/{index}", "not an object")
+    assert tuple(rejections) == tuple(
+        Rejection(pointer=f"/{index}", why="not an object") for index in range(LISTED_MAX)
+    )
+    rejections.add("/last", "not an object")
+    assert tuple(rejections)[LISTED_MAX:] == (
+        Rejection(pointer="", why="1 more members are no events"),
+    )
+
+
+def test_a_message_of_bad_members_says_little() -> None:
+    members = ",".join("1" * 100_000)
+    body = (
+        '{"object": "Tracker", "tracking_code": "A1", "status": "unknown", "tracking_details":'
+        f" [{members}]}}".encode()
+    )
+    said = read(CARRIER, body)
+    assert (len(said.rejections), said.rejections[-1].why) == (
+        LISTED_MAX + 1,
+        f"{100_000 - LISTED_MAX} more members are no events",
+    )

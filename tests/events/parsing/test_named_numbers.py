@@ -1,4 +1,4 @@
-"""A message names numbers whether or not it says anything about them."""
+"""Numbers by name, in the bodies of ours and of all carriers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -173,3 +173,9 @@ def test_the_members_of_an_object_may_be_named_by_numbers() -> None:
     body = b'{"result": {"A1": {"scans": []}, "A2": []}, "list": {"result": [{"meta": {}}]}}'
     assert [*named_numbers(body, ("result.{}",))] == ["A1", "A2"]
     assert not names_only(body, ("result.{}",), "A1")
+
+
+@pytest.mark.parametrize("carrier_id", CARRIERS)
+def test_the_fields_of_every_carrier_can_be_looked_for_in_any_document(carrier_id: str) -> None:
+    for body in (b"<a><b>1</b></a>", b'{"a": [{"b": 1}]}', b"[]"):
+        assert set(named_numbers(body, CARRIERS[carrier_id].number_fields)) <= {"1"}

@@ -1,11 +1,16 @@
+"""Texts of carriers: cleaned, cut into lines, forms and service names."""
+
 from typing import Any
 
 import pytest
 
 from events.event import NOWHERE, EventPlace
+from events.parsing.forms import FIELDS_MAX, form_fields
+from events.parsing.lines import position_in_line, reported_place
 from events.parsing.lists import as_list, child, objects
 from events.parsing.places import country_code, place
 from events.parsing.rejections import Rejections
+from events.parsing.service_name import SERVICE_CHARACTERS_MAX, service_key, service_name
 from events.parsing.text import signer, text, text_unless, without_markup
 from events.parsing.zones import zone_of
 
@@ -127,3 +132,159 @@ def test_the_zone_of_a_place_is_known_within_its_country(
 ) -> None:
     known = zone_of(found)
     assert (known and known.zone.key) == zone
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("Los Angeles, CA, US", EventPlace(city="Los Angeles", region="CA", country="US")),
+        ("Columbus, OH", EventPlace(city="Columbus", region="OH", country="US")),
+        ("Essen, DE", EventPlace(city="Essen", region="DE")),
+        ("Rome, IT", EventPlace(city="Rome", country="IT")),
+        ("NL", EventPlace(country="NL")),
+        ("London, UK", EventPlace(city="London", country="GB")),
+        (
+            "SAN RAFAEL, CA 94901",
+            EventPlace(city="SAN RAFAEL", region="CA", postal_code="94901", country="US"),
+        ),
+        ("Feltham, SRY", EventPlace(city="Feltham", region="SRY")),
+        ("International Transit", EventPlace(city="International Transit")),
+        (" , ", EventPlace()),
+        (None, EventPlace()),
+    ],
+)
+def test_a_line_is_taken_apart_only_as_far_as_it_is_clear(
+    line: str | None, place: EventPlace
+) -> None:
+    assert position_in_line(line) == place
+
+
+def test_two_letters_are_what_the_carrier_or_its_country_says() -> None:
+    assert position_in_line("Essen, DE", two_letters="country") == EventPlace(
+        city="Essen", country="DE"
+    )
+    assert position_in_line("San Francisco, CA", two_letters="state") == EventPlace(
+        city="San Francisco", region="CA", country="US"
+    )
+    assert position_in_line("Atlanta, GA", country="US") == EventPlace(
+        city="Atlanta", region="GA", country="US"
+    )
+    assert position_in_line("Sydney", country="AU") == EventPlace(city="Sydney", country="AU")
+
+
+@pytest.mark.parametrize(
+    ("line", "of_shipment", "place"),
+    [
+        ("CHICAGO, IL", (), EventPlace(city="CHICAGO", region="IL", country="US")),
+        ("ATLANTA, GA", ("CN", None), EventPlace(city="ATLANTA", region="GA", country="US")),
+        ("Wilmington, DE", (), EventPlace(city="Wilmington", region="DE", country="US")),
+        ("Essen, DE", (), EventPlace(city="Essen", country="DE")),
+        ("HAIFA, IL", (), EventPlace(city="HAIFA", country="IL")),
+        ("Sorting center, IL", (), EventPlace(city="Sorting center", region="IL", country="US")),
+        ("Sorting center, IL", ("CN", "IL"), EventPlace(city="Sorting center", country="IL")),
+        ("CURITIBA, PR", (), EventPlace(city="CURITIBA", region="PR", country="BR")),
+        ("VANCOUVER, BC", (), EventPlace(city="VANCOUVER", region="BC", country="CA")),
+        (
+            "RENTON, WA 98056",
+            (),
+            EventPlace(city="RENTON", region="WA", postal_code="98056", country="US"),
+        ),
+        ("CHICAGO IL", (), EventPlace(city="CHICAGO", region="IL", country="US")),
+        (
+            "BOCA RATON, FL, 33487, USA, United States",
+            (),
+            EventPlace(city="BOCA RATON", region="FL", postal_code="33487", country="US"),
+        ),
+        ("LEIPZIG - GERMANY", (), EventPlace(city="LEIPZIG", country="DE")),
+        ("SUZHOU & SURROUNDING AREA - CHINA MAINLAND", (), EventPlace(city="SUZHOU", country="CN")),
+        ("HONG KONG - HONG KONG SAR, CHINA", (), EventPlace(city="HONG KONG", country="HK")),
+        ("Singapore", (), EventPlace(city="Singapore", country="SG")),
+        ("United States", (), EventPlace(country="US")),
+        ("null", (), EventPlace()),
+    ],
+)
+def test_a_line_that_an_aggregator_repeats_is_a_state_before_it_is_a_country(
+    line: str, of_shipment: tuple[str | None, ...], place: EventPlace
+) -> None:
+    assert reported_place(line, of_shipment=of_shipment) == place
+
+
+def test_fields_of_an_aggregator_go_before_its_line_and_a_city_alone_is_a_line() -> None:
+    assert reported_place("RENO, NV", city="Reno", region="NV", country="USA") == EventPlace(
+        city="Reno", region="NV", country="US"
+    )
+    assert reported_place("LYON, FR", country="France") == EventPlace(city="LYON", country="FR")
+    assert reported_place(city="Chicago, IL", region="null", country="null") == EventPlace(
+        city="Chicago", region="IL", country="US"
+    )
+    assert reported_place(city="null") == EventPlace()
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        (b"a=1&b=x+y%26z", {b"a": b"1", b"b": b"x y&z"}),
+        (b"a=1&a=2", {b"a": b"1"}),
+        (b"a", {}),
+        (b"", {}),
+        (b'{"a": "b=1"}', {}),
+        (b"<a b='1'/>", {}),
+        (b"a=%zz&b", {b"a": b"%zz"}),
+    ],
+)
+def test_a_form_is_read_by_its_fields_and_nothing_else_is(
+    body: bytes, fields: dict[bytes, bytes]
+) -> None:
+    assert form_fields(body) == fields
+
+
+def test_the_fields_of_a_form_are_bounded() -> None:
+    assert (
+        len(form_fields(b"&".join(b"f%d=1" % number for number in range(FIELDS_MAX * 100))))
+        == FIELDS_MAX
+    )
+
+
+@pytest.mark.parametrize(
+    ("printed", "name"),
+    [
+        ("UPS Ground", "UPS Ground"),
+        ("  UPS \u00a0 Ground\u00ae ", "UPS Ground"),
+        ("FEDEX_2_DAY", "FEDEX_2_DAY"),
+        ("USPS Ground Advantage \u2122", "USPS Ground Advantage"),
+        (
+            "DHL Express Worldwide 0-1kg - incoterm DAP",
+            "DHL Express Worldwide 0-1kg - incoterm DAP",
+        ),
+        ("003089", "003089"),
+        ("N", "N"),
+    ],
+)
+def test_a_service_as_it_is_recorded(printed: str, name: str) -> None:
+    assert service_name(printed) == name
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        None,
+        "",
+        " ",
+        "null",
+        "N/A",
+        "string",
+        "UNKNOWN - Product unknown",
+        "x" * (SERVICE_CHARACTERS_MAX + 1),
+        " " * 1_000_000 + "x",
+        "P. Sample, p@example.com",
+        "call +49 (170) 123-4567",
+        "a\x00b",
+    ],
+)
+def test_what_names_no_service_is_left_out(printed: str | None) -> None:
+    assert service_name(printed) is None
+
+
+def test_case_width_and_blanks_do_not_matter() -> None:
+    assert service_key("UPS  ground") == service_key("\uff35\uff30\uff33 GROUND") == "ups ground"
+    assert service_key(None) is None

@@ -1,11 +1,19 @@
+"""Times and zones of carriers' events."""
+
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from events.event import NOWHERE, EventPlace, PrintedTime
 from events.parsing.formats import ISO, TimeFormats, read_offset
 from events.parsing.times import Clock, read_epoch
+from events.parsing.zones import IANA_RELEASE
 from events.vocabulary import TimePrecision, TzSource
 
 RECEIVED_AT: Final = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -310,3 +318,41 @@ def test_what_leaves_nothing_to_guess_is_read_whatever_the_formats(
 )
 def test_what_is_no_date_or_bare_digits_is_not(printed: str) -> None:
     assert Clock(formats=TimeFormats("%-m/%-d/%Y")).read(printed, received_at=RECEIVED_AT) is None
+
+
+@pytest.mark.usefixtures("own_processes")
+def test_the_zones_of_the_machine_are_not_read(tmp_path: Path) -> None:
+    vancouver = tmp_path / "America" / "Vancouver"
+    vancouver.parent.mkdir()
+    # one zone, always at UTC
+    vancouver.write_bytes(
+        b"TZif"
+        + bytes(16)
+        + bytes(15)
+        + b"\1"
+        + bytes(3)
+        + b"\1"
+        + bytes(3)
+        + b"\4"
+        + bytes(6)
+        + b"UTC\0"
+    )
+    read = (
+        "import events, zoneinfo, datetime; print(datetime.datetime(2026, 12, 1,"
+        " tzinfo=zoneinfo.ZoneInfo('America/Vancouver')).utcoffset())"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", read],
+        env={**os.environ, "PYTHONTZPATH": str(tmp_path)},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert printed.strip() == "-1 day, 17:00:00"
+
+
+def test_the_release_is_one_that_knows_the_latest_rules() -> None:
+    """British Columbia keeps summer time from November 2026 on."""
+    assert IANA_RELEASE >= "2026f"
+    december = datetime(2026, 12, 1, tzinfo=ZoneInfo("America/Vancouver"))
+    assert december.strftime("%z") == "-0700"

@@ -19,7 +19,7 @@ from statesvc.shipments import as_of as past
 from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
 from statesvc.shipments.find import FoundShipment
 from tests.projections.stated_fact import fact_of
-from tests.world.story import Story, scan, story
+from tests.world.story import Story, scan
 
 ROUNDS = 12
 JUST_BEFORE = timedelta(microseconds=1)
@@ -98,47 +98,45 @@ def _known(facts: list[Fact]) -> tuple[Status, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("histories", [100, pytest.param(1_000, marks=pytest.mark.soak)])
 async def test_at_each_sealing_instant_and_just_before_it_the_answer_is_the_models(
-    database: Any, histories: int
+    event_log: Story, histories: int
 ) -> None:
-    async with story(database) as log:
-        model = await _lives(log, Random(7), histories)
-        moves = 0
-        for number, rounds in model.items():
-            before = None
-            for instant, facts in rounds:
-                assert await _at(log, number, instant - JUST_BEFORE) == before
-                known = _known(facts)
-                assert await _at(log, number, instant) == known
-                moves += before is not None and before[0] is not known[0]
-                before = known
-        assert moves > histories, "the histories are worth checking"
+    model = await _lives(event_log, Random(7), histories)
+    moves = 0
+    for number, rounds in model.items():
+        before = None
+        for instant, facts in rounds:
+            assert await _at(event_log, number, instant - JUST_BEFORE) == before
+            known = _known(facts)
+            assert await _at(event_log, number, instant) == known
+            moves += before is not None and before[0] is not known[0]
+            before = known
+    assert moves > histories, "the histories are worth checking"
 
 
 async def test_a_variant_that_looks_at_what_was_recorded_by_then_fails(
-    database: Any, monkeypatch: pytest.MonkeyPatch
+    event_log: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # an entry may be recorded before an instant and be sealed after it: by the recorded time the
     # answer would change later
-    async with story(database) as log:
-        await log.say(scan("1ZA", 1, Status.PICKED_UP))
-        first = (await log.seal()).created_at
-        await log.say(scan("1ZA", 2, Status.DELIVERED))
-        (recorded,) = (await log.rows("SELECT max(recorded_at) FROM statesvc.event"))[0]
-        assert first < recorded
-        answer = await _clamped(log, recorded)
-        await log.seal()
-        assert await _at(log, "1ZA", first) == (Status.PICKED_UP, 1)
-        assert answer == (Status.PICKED_UP, 1)
-        assert await _at(log, "1ZA", recorded) == answer
-        # the planted variant
-        by_recorded = past._SQL["sealed_events_of_number"].replace(  # noqa: SLF001
-            "s.first_index + x.ordinal < %(size)s",
-            "(SELECT b.recorded_from FROM statesvc.batch b WHERE b.batch_id = x.batch_id) <="
-            f" '{recorded.isoformat()}' AND %(size)s::bigint IS NOT NULL",
-        )
-        # as above
-        monkeypatch.setattr(past, "_SQL", {**past._SQL, "sealed_events_of_number": by_recorded})  # noqa: SLF001
-        assert await _at(log, "1ZA", recorded) != answer
+    await event_log.say(scan("1ZA", 1, Status.PICKED_UP))
+    first = (await event_log.seal()).created_at
+    await event_log.say(scan("1ZA", 2, Status.DELIVERED))
+    (recorded,) = (await event_log.rows("SELECT max(recorded_at) FROM statesvc.event"))[0]
+    assert first < recorded
+    answer = await _clamped(event_log, recorded)
+    await event_log.seal()
+    assert await _at(event_log, "1ZA", first) == (Status.PICKED_UP, 1)
+    assert answer == (Status.PICKED_UP, 1)
+    assert await _at(event_log, "1ZA", recorded) == answer
+    # the planted variant
+    by_recorded = past._SQL["sealed_events_of_number"].replace(  # noqa: SLF001
+        "s.first_index + x.ordinal < %(size)s",
+        "(SELECT b.recorded_from FROM statesvc.batch b WHERE b.batch_id = x.batch_id) <="
+        f" '{recorded.isoformat()}' AND %(size)s::bigint IS NOT NULL",
+    )
+    # as above
+    monkeypatch.setattr(past, "_SQL", {**past._SQL, "sealed_events_of_number": by_recorded})  # noqa: SLF001
+    assert await _at(event_log, "1ZA", recorded) != answer
 
 
 async def _clamped(log: Story, instant: datetime) -> tuple[Status, int]:

@@ -121,19 +121,6 @@ async def test_whoever_says_a_status_first_is_heard_and_the_others_are_not(
     assert await parcels.told(everything) == said
 
 
-async def test_a_carrier_that_comes_after_the_aggregator_finds_its_parcel(
-    parcels: ParcelShop,
-) -> None:
-    once = await parcels.subscribe("once")
-    await parcels.say("hub_one", "P1", "in_transit")
-    await parcels.say(CARRIER_ID, "P1", "in_transit")
-    await parcels.say(CARRIER_ID, "P1", "delivered", 1)
-    await parcels.say("hub_one", "P1", "delivered", 1)
-    assert await parcels.told(once) == [("hub_one", "in_transit"), (CARRIER_ID, "delivered")]
-    linked = await parcels.shop.rows("SELECT DISTINCT parcel_id FROM statesvc.stream")
-    assert linked == [(shipment_id(CARRIER_ID, "P1", ""),)]
-
-
 @pytest.mark.parametrize("in_one_batch", [True, False])
 async def test_a_carrier_that_names_its_parcel_before_it_says_anything_of_it_finds_it(
     parcels: ParcelShop,
@@ -149,32 +136,6 @@ async def test_a_carrier_that_names_its_parcel_before_it_says_anything_of_it_fin
     assert await parcels.told(once) == [("hub_one", "delivered")]
 
 
-async def test_all_sources_in_one_batch_are_told_once(parcels: ParcelShop) -> None:
-    once = await parcels.subscribe("once")
-    for carrier_id in SOURCES:
-        await parcels.shop.push(scan(carrier_id, "P1", "in_transit"), carrier_id=carrier_id)
-    await parcels.shop.work()
-    assert [status for _, status in await parcels.told(once)] == ["in_transit"]
-
-
-async def test_a_parcel_with_one_source_costs_no_statement_and_says_nothing_of_others(
-    parcels: ParcelShop,
-) -> None:
-    once = await parcels.subscribe("once")
-    await parcels.say(CARRIER_ID, "P1", "in_transit")
-    await parcels.say(CARRIER_ID, "P1", "exception", 1)
-    await parcels.say(CARRIER_ID, "P1", "in_transit", 2)
-    assert [status for _, status in await parcels.told(once)] == [
-        "in_transit",
-        "exception",
-        "in_transit",
-    ]
-    assert (
-        await parcels.shop.value("SELECT count(*) FROM statesvc.stream WHERE parcel_id IS NOT NULL")
-        == 0
-    )
-
-
 async def test_who_asks_for_one_carrier_is_told_all_that_it_says(parcels: ParcelShop) -> None:
     of_acme = await parcels.subscribe("once", carriers=[CARRIER_ID])
     of_hubs = await parcels.subscribe("once", carriers=list(HUBS))
@@ -185,41 +146,6 @@ async def test_who_asks_for_one_carrier_is_told_all_that_it_says(parcels: Parcel
             )
     assert await parcels.told(of_acme) == [(CARRIER_ID, "in_transit"), (CARRIER_ID, "delivered")]
     assert await parcels.told(of_hubs) == [("hub_two", "in_transit"), ("hub_two", "delivered")]
-
-
-async def test_a_filter_of_statuses_changes_nothing_about_who_was_first(
-    parcels: ParcelShop,
-) -> None:
-    deliveries = await parcels.subscribe("once", statuses=["delivered"])
-    for carrier_id in SOURCES:
-        await parcels.say(carrier_id, "P1", "in_transit")
-    for carrier_id in reversed(SOURCES):
-        await parcels.say(carrier_id, "P1", "delivered", 1)
-    assert await parcels.told(deliveries) == [("hub_two", "delivered")]
-
-
-async def test_the_same_number_of_another_carrier_is_another_parcel(parcels: ParcelShop) -> None:
-    once = await parcels.subscribe("once")
-    await parcels.say("hub_one", "P1", "in_transit", parcel_carrier_id="bravo")
-    await parcels.say(CARRIER_ID, "P1", "in_transit")
-    assert len(await parcels.told(once)) == 2
-
-
-async def test_a_number_that_is_used_again_is_told_again(parcels: ParcelShop) -> None:
-    once = await parcels.subscribe("once")
-    for use, minute in (("first", 0), ("second", 10)):
-        await parcels.say(CARRIER_ID, "P1", "in_transit", minute, discriminator=use)
-        await parcels.say("hub_one", "P1", "in_transit", minute, discriminator=use)
-        await parcels.say("hub_one", "P1", "delivered", minute + 1, discriminator=use)
-        await parcels.say(CARRIER_ID, "P1", "delivered", minute + 1, discriminator=use)
-    assert await parcels.told(once) == [(CARRIER_ID, "in_transit"), ("hub_one", "delivered")] * 2
-
-
-async def test_discriminators_alone_make_no_second_source(parcels: ParcelShop) -> None:
-    once = await parcels.subscribe("once")
-    for use in ("first", "second"):
-        await parcels.say(CARRIER_ID, "P1", "in_transit", discriminator=use)
-    assert len(await parcels.told(once)) == 2
 
 
 async def test_an_update_comes_from_who_told_the_status(parcels: ParcelShop) -> None:

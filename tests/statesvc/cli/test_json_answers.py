@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 
 from tests.world.database import Database
 from tests.world.shell import Shell, use
-from tests.world.story import story
+from tests.world.story import Story
 
 
 @pytest.fixture(autouse=True)
@@ -45,22 +45,20 @@ async def test_each_act_answers_with_a_document(shell: Shell) -> None:
     assert (await shell.json("archive", "log", "--hot-months", "1", "--no-wait"))["archived"] == []
 
 
-async def test_new_keys_of_the_log_are_documents(database: Database, shell: Shell) -> None:
-    async with story(database) as log:
-        await log.parcel("1ZEVIDENCE")
-        await log.seal()
-        made = await shell.json("keys", "rotate-log")
-        await log.seal()
+async def test_new_keys_of_the_log_are_documents(event_log: Story, shell: Shell) -> None:
+    await event_log.parcel("1ZEVIDENCE")
+    await event_log.seal()
+    made = await shell.json("keys", "rotate-log")
+    await event_log.seal()
     (old,) = [key["id"] for key in await shell.json("keys", "log") if key["id"] != made["id"]]
     assert await shell.json("keys", "retire-log", old) == {"id": old, "tombstones": []}
 
 
 async def test_what_was_written_as_evidence_is_a_document(
-    database: Database, shell: Shell, tmp_path: Path
+    event_log: Story, shell: Shell, tmp_path: Path
 ) -> None:
-    async with story(database) as log:
-        await log.parcel("1ZEVIDENCE")
-        await log.seal()
+    await event_log.parcel("1ZEVIDENCE")
+    await event_log.seal()
     made = await shell.json("evidence", "ups", "1ZEVIDENCE", "--out", str(tmp_path / "e.json"))
     ((name, entries),) = [(file["file"], file["entries"]) for file in made["files"]]
     assert (name, entries > 0) == (str(tmp_path / "e.json"), True)

@@ -12,7 +12,7 @@ from statesvc.health.finding import Finding, Urgency
 from statesvc.log.timestamp import Stamp
 from statesvc.log.timestamp_store import store_stamp
 from statesvc.settings.service_settings import load_settings
-from tests.world.story import Story, story
+from tests.world.story import Story
 
 
 async def told(log: Story) -> list[Finding]:
@@ -26,48 +26,43 @@ def settings(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATESVC_SEALER_CHECKPOINT_FILE", "/var/lib/statesvc/checkpoint")
 
 
-async def test_a_log_that_is_sealed_is_well(database: Any) -> None:
-    async with story(database) as log:
-        assert [finding.urgency for finding in await told(log)] == [Urgency.OK]
-        await log.act()
-        await log.seal()
-        (finding,) = await told(log)
-        assert (finding.urgency, finding.text[:9]) == (Urgency.OK, "1 entries")
+async def test_a_log_that_is_sealed_is_well(event_log: Story) -> None:
+    assert [finding.urgency for finding in await told(event_log)] == [Urgency.OK]
+    await event_log.act()
+    await event_log.seal()
+    (finding,) = await told(event_log)
+    assert (finding.urgency, finding.text[:9]) == (Urgency.OK, "1 entries")
 
 
-async def test_entries_that_nobody_seals_are_told(database: Any) -> None:
-    async with story(database) as log:
-        await log.act()
-        assert [finding.urgency for finding in await told(log)] == [Urgency.OK]
-        await database.clock.advance(300)
-        (finding,) = await told(log)
-        assert finding.urgency is Urgency.NOW
-        assert "is a sealer running" in finding.text
+async def test_entries_that_nobody_seals_are_told(database: Any, event_log: Story) -> None:
+    await event_log.act()
+    assert [finding.urgency for finding in await told(event_log)] == [Urgency.OK]
+    await database.clock.advance(300)
+    (finding,) = await told(event_log)
+    assert finding.urgency is Urgency.NOW
+    assert "is a sealer running" in finding.text
 
 
 async def test_a_head_that_is_kept_in_the_database_alone_is_told(
-    database: Any, monkeypatch: pytest.MonkeyPatch
+    event_log: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("STATESVC_SEALER_CHECKPOINT_FILE")
-    async with story(database) as log:
-        assert "STATESVC_SEALER_CHECKPOINT_FILE is not set" in (await told(log))[-1].text
+    assert "STATESVC_SEALER_CHECKPOINT_FILE is not set" in (await told(event_log))[-1].text
 
 
 async def test_a_key_under_another_master_key_is_told(
-    database: Any, monkeypatch: pytest.MonkeyPatch
+    event_log: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with story(database) as log:
-        await log.act()
-        await log.seal()
-        monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(32)).decode())
-        assert "signing key cannot be used" in (await told(log))[-1].text
+    await event_log.act()
+    await event_log.seal()
+    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(32)).decode())
+    assert "signing key cannot be used" in (await told(event_log))[-1].text
 
 
-async def test_a_shelf_elsewhere_will_do(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_shelf_elsewhere_will_do(event_log: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STATESVC_SEALER_CHECKPOINT_FILE")
     monkeypatch.setenv("STATESVC_CHECKPOINT_PUBLISH", "/mnt/elsewhere")
-    async with story(database) as log:
-        assert [finding.urgency for finding in await told(log)] == [Urgency.OK]
+    assert [finding.urgency for finding in await told(event_log)] == [Urgency.OK]
 
 
 async def test_it_says_whether_erasures_survive_a_restore(
@@ -86,22 +81,21 @@ async def test_it_says_whether_erasures_survive_a_restore(
 
 
 async def test_stamps_that_do_not_come_are_told(
-    database: Any, monkeypatch: pytest.MonkeyPatch
+    database: Any, event_log: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STATESVC_CHECKPOINT_STAMP_URL", "https://tsa.example/")
     monkeypatch.setenv("STATESVC_CHECKPOINT_STAMP_CERT", "/etc/tsa.pem")
     stamp = Stamp(stamped_at=datetime.now(UTC), authority="CN=Stamps & Sons", nonce=None)
-    async with story(database) as log:
-        await log.act()
-        head = await log.seal()
-        assert [(finding.urgency, finding.text[:26]) for finding in await told(log)][1] == (
-            Urgency.HUMAN,
-            "the last stamp came never:",
-        )
-        await store_stamp(log.connection, head.tree_size, stamp, b"token")
-        assert (await told(log))[1].urgency is Urgency.OK
-        await log.act()
-        await log.seal()
-        assert "of the first 1 entries" in (await told(log))[1].text
-        await database.clock.advance(4 * 3600)
-        assert "4.0 h ago" in (await told(log))[1].text
+    await event_log.act()
+    head = await event_log.seal()
+    assert [(finding.urgency, finding.text[:26]) for finding in await told(event_log)][1] == (
+        Urgency.HUMAN,
+        "the last stamp came never:",
+    )
+    await store_stamp(event_log.connection, head.tree_size, stamp, b"token")
+    assert (await told(event_log))[1].urgency is Urgency.OK
+    await event_log.act()
+    await event_log.seal()
+    assert "of the first 1 entries" in (await told(event_log))[1].text
+    await database.clock.advance(4 * 3600)
+    assert "4.0 h ago" in (await told(event_log))[1].text

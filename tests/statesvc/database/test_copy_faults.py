@@ -17,7 +17,7 @@ from statesvc.database.copy_faults import read_copy_faults
 from statesvc.database.migrator import migrate
 from statesvc.health.finding import fail
 from tests.acceptance.processes import MASTER_KEY
-from tests.world.story import story
+from tests.world.story import Story, story
 
 
 async def as_superuser(database: Any, *statements: str) -> list[Any]:
@@ -48,10 +48,9 @@ async def test_each_sequence_belongs_to_the_column_that_it_must_be_ahead_of(data
 
 
 async def test_a_sequence_behind_its_column_is_named_with_the_command_that_repairs_it(
-    database: Any,
+    database: Any, event_log: Story
 ) -> None:
-    async with story(database) as log:
-        await log.everything()
+    await event_log.everything()
     assert await faults(database) == []
     (_, highest), *_ = await as_superuser(
         database,
@@ -124,9 +123,10 @@ async def test_a_role_in_replica_mode_is_named_and_its_entries_are_sealed_all_th
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_role_refuses_to_start_and_ends(database: Any, tmp_path: Path) -> None:
-    async with story(database) as log:
-        await log.act()
+async def test_a_role_refuses_to_start_and_ends(
+    database: Any, event_log: Story, tmp_path: Path
+) -> None:
+    await event_log.act()
     await as_superuser(database, "SELECT setval('statesvc.batch_id_seq', 1, false)")
     environment = {
         **os.environ,

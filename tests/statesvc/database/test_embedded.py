@@ -260,15 +260,6 @@ def test_a_long_path_gets_a_short_socket(make_server: MakeServer, tmp_path: Path
     assert not socket_dir.exists()
 
 
-def test_a_path_with_dots_is_the_folder_that_it_leads_to(
-    make_server: MakeServer, tmp_path: Path
-) -> None:
-    (tmp_path / "shop").mkdir()
-    server = make_server(tmp_path / "shop" / ".." / "data")
-    server.start()
-    assert attach(tmp_path / "data") is not None
-
-
 def test_postgresql_16_works_too_and_its_data_is_not_opened_by_another(
     make_server: MakeServer,
 ) -> None:
@@ -373,9 +364,3 @@ def test_programs_of_ones_own_are_used_if_they_are_whole(
         make_server(binaries=tmp_path / "bin")
     own = make_server(binaries=programs(16))
     assert int(ask(own.start().service, "SHOW server_version_num")) // 10_000 == 16
-
-
-def test_the_wheel_is_no_older_than_the_minor_release_that_doctor_knew_when_it_was_chosen(
-    make_server: MakeServer,
-) -> None:
-    assert int(ask(make_server().start().service, "SHOW server_version_num")) >= 180006

@@ -1,14 +1,19 @@
-"""The embedded server's settings: what depends on the machine, and who has the last word."""
+"""Settings of the embedded server, and its priority beside the roles."""
 
 import os
 import shutil
+import socket
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
+import psycopg
 import pytest
 
 from statesvc.database import embedded_config
 from statesvc.database.embedded_config import configuration
+from statesvc.database.server_niceness import NICENESS, lower_priority
+from tests.world.database import Database
 
 GIB = 1024**3
 
@@ -73,3 +78,42 @@ def test_an_override_wins_and_quotes_are_kept() -> None:
     assert "fsync = 'off'" in text.splitlines()
     assert "unix_socket_directories = '/run/it''s here'" in text.splitlines()
     assert "listen_addresses = '127.0.0.1'" in text.splitlines()
+
+
+def niceness(pid: int) -> int:
+    return os.getpriority(os.PRIO_PROCESS, pid)
+
+
+def test_the_process_of_this_connection_and_no_other(database: Database) -> None:
+    with (
+        psycopg.connect(database.service_dsn) as bulk,
+        psycopg.connect(database.service_dsn) as other,
+    ):
+        before = niceness(other.info.backend_pid)
+        assert lower_priority(bulk)
+        assert (niceness(bulk.info.backend_pid), niceness(other.info.backend_pid)) == (
+            NICENESS,
+            before,
+        )
+        session = Path(f"/proc/{bulk.info.backend_pid}/autogroup")
+        assert not session.exists() or session.read_text().endswith(f" nice {NICENESS}\n")
+        assert bulk.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_process_that_the_other_end_did_not_start_is_left_alone(database: Database) -> None:
+    """Behind a pooler, or from another machine, the number of the server's process is
+    that of anyone's here.
+    """
+    mine, theirs = socket.socketpair()
+    with psycopg.connect(database.service_dsn) as connection, mine, theirs:
+        pooled = SimpleNamespace(info=connection.info, fileno=mine.fileno)
+        before = niceness(connection.info.backend_pid)
+        assert not lower_priority(cast("Any", pooled))
+        assert niceness(connection.info.backend_pid) == before
+
+
+def test_a_server_at_the_end_of_a_network_is_left_alone(database: Database) -> None:
+    with psycopg.connect(database.service_dsn) as connection, socket.socket() as network:
+        assert not lower_priority(
+            cast("Any", SimpleNamespace(info=connection.info, fileno=network.fileno))
+        )

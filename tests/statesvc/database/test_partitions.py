@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 
 from statesvc.database.partitions import MissingPartitionError, require_partitions
 from tests.acceptance.processes import MASTER_KEY
-from tests.world.story import Story, story
+from tests.world.story import Story
 
 
 @pytest.fixture
@@ -55,10 +55,9 @@ async def test_a_whole_database_and_one_that_slept_for_months_start(
 
 
 async def test_a_dropped_partition_that_held_sealed_entries_is_named(
-    database: Any, service: AsyncConnection[Any]
+    database: Any, event_log: Story, service: AsyncConnection[Any]
 ) -> None:
-    async with story(database) as log:
-        await one_sealed_entry(log)
+    await one_sealed_entry(event_log)
     name = await partition(database, "action")
     await as_superuser(database, f"DROP TABLE statesvc.{name}")
     with pytest.raises(

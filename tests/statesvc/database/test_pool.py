@@ -4,7 +4,6 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -13,7 +12,6 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import PoolTimeout
 
-from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.pool import Pool, PoolBusyError, PoolLimits, make_pool
 from statesvc.database.retrying_connection import RetryingConnection
 from statesvc.database.sql_errors import Failure, failure
@@ -219,34 +217,13 @@ def _seconds_until_noticed(connection: AsyncConnection[Any]) -> float:
     return max(idle + interval * count, unacknowledged_ms / 1000)
 
 
-@pytest.mark.slow
-async def test_a_pool_comes_back_by_itself_after_its_server_was_away(tmp_path: Path) -> None:
-    embedded = EmbeddedServer(tmp_path / "data", overrides={"fsync": "off"})
-    dsn = (await asyncio.to_thread(embedded.start)).service
-    limits = replace(LIMITS, acquire_seconds=0.2)
-    try:
-        async with make_pool(dsn, name="statesvc test", limits=limits) as pool:
-            await pool.wait()
-            async with pool.connection() as connection:
-                assert await one(connection, "SELECT 1") == 1
-            await asyncio.to_thread(embedded.stop)
-            with pytest.raises(psycopg.OperationalError):
-                await _ask(pool)
-            await asyncio.to_thread(embedded.start)
-            async with asyncio.timeout(10):
-                while not await _answers(pool):
-                    pass
-    finally:
-        await asyncio.to_thread(embedded.stop)
-
-
-async def _ask(pool: Pool) -> Any:
-    async with pool.connection() as connection:
-        return await one(connection, "SELECT 1")
-
-
 async def _answers(pool: Pool) -> bool:
     try:
         return bool(await _ask(pool))
     except psycopg.OperationalError:
         return False
+
+
+async def _ask(pool: Pool) -> Any:
+    async with pool.connection() as connection:
+        return await one(connection, "SELECT 1")

@@ -1,13 +1,15 @@
-"""Answers of receivers that keep to HTTP badly: the status line counts, and their
-connection is not used again.
-"""
+"""Answers of receivers, and why a connection failed."""
 
 import asyncio
+import errno
+import socket
+import ssl
 from collections.abc import Callable
 
 import pytest
 
-from statesvc.delivery.addresses import parse_networks
+from statesvc.delivery.addresses import AddressRefusedError, parse_networks
+from statesvc.delivery.connection_failure import outcome_of_failure
 from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.outcome import Answer, AttemptOutcome
 
@@ -121,3 +123,42 @@ async def test_what_is_no_whole_head_is_no_answer(answer: bytes) -> None:
         assert (
             await sender.send(url, headers={}, body=b"{}")
         ).outcome is AttemptOutcome.UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (ConnectionRefusedError(), AttemptOutcome.CONNECTION_REFUSED),
+        (
+            OSError(errno.ECONNREFUSED, "Multiple exceptions: [Errno 111] ..."),
+            AttemptOutcome.CONNECTION_REFUSED,
+        ),
+        (
+            socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+            AttemptOutcome.NAME_NOT_FOUND,
+        ),
+        (
+            ssl.SSLCertVerificationError("self-signed certificate"),
+            AttemptOutcome.CERTIFICATE_NOT_TRUSTED,
+        ),
+        (ssl.SSLError("wrong version number"), AttemptOutcome.UNREACHABLE),
+        (TimeoutError(), AttemptOutcome.TIMED_OUT),
+        (OSError(errno.ETIMEDOUT, "Connect call failed"), AttemptOutcome.TIMED_OUT),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), AttemptOutcome.UNREACHABLE),
+        (ConnectionResetError(), AttemptOutcome.UNREACHABLE),
+        (AddressRefusedError(), AttemptOutcome.ADDRESS_REFUSED),
+    ],
+)
+def test_it_is_named_as_the_error_or_what_it_is_about_says(
+    error: OSError, outcome: AttemptOutcome
+) -> None:
+    assert outcome_of_failure(error) is outcome
+    about_it = RuntimeError("a client failed")
+    about_it.__cause__ = error
+    assert outcome_of_failure(about_it) is outcome
+
+
+def test_errors_that_are_about_each_other_end() -> None:
+    first, second = RuntimeError(), RuntimeError()
+    first.__cause__, second.__cause__ = second, first
+    assert outcome_of_failure(first) is AttemptOutcome.UNREACHABLE

@@ -1,8 +1,19 @@
-"""Findings in the order in which they are read."""
+"""Findings, and the rows that they are made from."""
 
+import asyncio
 from dataclasses import replace
+from typing import Any
 
+import pytest
+from psycopg import AsyncConnection, sql
+
+from statesvc.api.service_status import read_status
+from statesvc.cli.doctor.checks import check_database
 from statesvc.health.finding import Finding, Urgency, worst_first
+from statesvc.health.ingest_report import MINUTE_SECONDS, IngestReport, LastMinute
+from statesvc.health.running_processes import why_not_writable
+from statesvc.health.storable import read_lock_fault, storage_findings
+from tests.world.database import Database
 
 DEAD = Finding(urgency=Urgency.NOW, about="processes", text="no worker", page="RoleDown")
 WAITS = [
@@ -27,3 +38,115 @@ def test_what_follows_from_nothing_that_was_found_stands_for_itself() -> None:
         *(replace(finding, cause=None) for finding in WAITS),
         NOTE,
     ]
+
+
+class Clock:
+    seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def test_pushes_are_counted_for_a_minute() -> None:
+    clock = Clock()
+    minute = LastMinute(now=clock)
+    assert minute.counts() == (0, {})
+    for second in range(120):
+        clock.seconds = second
+        minute.acknowledged()
+        if second < 30:
+            minute.refused("storage_low")
+    acknowledged, refused = minute.counts()
+    assert MINUTE_SECONDS - 2 <= acknowledged <= MINUTE_SECONDS + 2
+    assert refused == {}
+    clock.seconds += MINUTE_SECONDS
+    assert minute.counts() == (0, {})
+
+
+def test_a_disk_is_at_its_bound_only_where_it_is_seen() -> None:
+    assert not IngestReport(
+        acknowledged=0, disk_free_bytes=None, disk_free_bytes_min=9
+    ).is_disk_full
+    assert not IngestReport(acknowledged=0, disk_free_bytes=9, disk_free_bytes_min=9).is_disk_full
+    assert IngestReport(acknowledged=0, disk_free_bytes=8, disk_free_bytes_min=9).is_disk_full
+
+
+async def test_who_locks_the_inbox_is_named_by_readiness_and_doctor(
+    database: Any, service: AsyncConnection[Any]
+) -> None:
+    async with await AsyncConnection.connect(database.owner_dsn) as other:
+        await other.execute("LOCK TABLE statesvc.inbox IN ACCESS EXCLUSIVE MODE")
+        async with asyncio.timeout(10):
+            # a lock gives no sign
+            while not (found := await storage_findings(service, migrations=())):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            doctor = await read_lock_fault(service)
+            status = await read_status(service)
+        named = (
+            f"statesvc.inbox is locked by pid {other.info.backend_pid} (statesvc_owner, LOCK TABLE,"
+            " for "
+        )
+        assert named in found[0].text
+        assert named in (doctor or "")
+        assert named in status.troubles[0].text
+        unread = {each.about: each.text for each in status.troubles if "not read: " in each.text}
+        assert {"queue", "readers"} == unread.keys()
+        assert "lock timeout" in unread["queue"]
+        assert status.sample.size_bytes
+        assert status.sample.promises
+    assert await storage_findings(service, migrations=()) == []
+    assert not [each for each in (await read_status(service)).troubles if "not read" in each.text]
+
+
+async def test_an_invalid_index_is_named(
+    database: Any, service: AsyncConnection[Any], owner: AsyncConnection[Any]
+) -> None:
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as superuser:
+        await superuser.execute(
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid ="
+            " 'statesvc.inbox_token'::regclass"
+        )
+    found = [finding.text async for finding in check_database(service)]
+    assert [
+        each.text for each in (await read_status(service)).troubles if "is invalid" in each.text
+    ]
+    (named,) = [
+        text for text in found if "statesvc.inbox_token of statesvc.inbox is invalid" in text
+    ]
+    await owner.execute(named.rsplit(", else ", 1)[1].encode())
+    found = [finding.text async for finding in check_database(service)]
+    assert not [text for text in found if "is invalid" in text]
+
+
+async def test_a_database_that_takes_writes_has_no_reason(database: Database) -> None:
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        assert await why_not_writable(connection) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "altered", "remedy"),
+    [
+        ("", True, "`ALTER DATABASE ... RESET default_transaction_read_only` ends it"),
+        (
+            "-c default_transaction_read_only=on",
+            False,
+            "it was set by the client: take it out there",
+        ),
+    ],
+    ids=["database", "client"],
+)
+async def test_the_remedy_follows_where_the_setting_comes_from(
+    database: Database, options: str, *, altered: bool, remedy: str
+) -> None:
+    if altered:
+        async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+            name = sql.Identifier(owner.info.dbname)
+            await owner.execute(
+                sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name)
+            )
+    async with await AsyncConnection.connect(
+        database.service_dsn, options=options, autocommit=True
+    ) as connection:
+        found = await why_not_writable(connection)
+    assert found is not None
+    assert found.remedy.startswith(remedy)

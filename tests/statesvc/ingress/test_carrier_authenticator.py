@@ -1,22 +1,29 @@
-"""Authenticators that an address opens, a token that was bought here, and a key that
-the carrier publishes.
-"""
+"""Who a carrier's push comes from: its secret, its token, its address."""
 
 import asyncio
 import base64
 import hmac
+import io
+import logging
+import re
 import time
-from ipaddress import ip_network
-from typing import Any
+from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
+from typing import Any, Final
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
+from multidict import CIMultiDict
 
 from statesvc.ingress import carrier_authenticator
+from statesvc.ingress.carrier_authenticator import is_within, sender_address
+from statesvc.ingress.group_commit import Stored
 from statesvc.ingress.jwks import KeysUnavailableError
 from statesvc.settings.carrier_settings import read_chosen_authentication
+from statesvc.telemetry.logs import configure_logging
 from tests.statesvc.ingress.conftest import BOOTSTRAP
 
 HERE = {
@@ -215,3 +222,110 @@ async def test_a_signature_by_a_published_key_opens_the_door(
     assert "STATESVC_INGRESS_SIGNATURE_AGE_SECONDS_MAX" in answer["detail"]
     unset = await serve()
     assert (await unset.post(b"1", "published", signed))[0] == 401
+
+
+TOKEN: Final = "new"
+"""The secret of `acme`."""
+SECRET: Final = "Zq9SECRET"
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    """Capture all that this process logs, whatever library does."""
+    stream = io.StringIO()
+    configure_logging(process="ingress", level="debug", stream=stream)
+    levels = {
+        name: logging.getLogger(name).level
+        for name in ("aiohttp.access", "aiohttp.server", "aiohttp.web", "asyncio", "psycopg")
+    }
+    for name in levels:
+        logging.getLogger(name).setLevel(logging.DEBUG)
+    yield stream
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+    configure_logging(process="test")
+
+
+async def test_a_token_of_the_query_is_written_nowhere(
+    serve: Any, written: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = await serve()
+    answers = [
+        await site.post(b"1", headers={}, query=f"?token={SECRET}"),
+        await site.post(
+            b"1",
+            headers={"Referer": f"https://x/?token={SECRET}"},
+            query=f"?token={SECRET}&token={SECRET}",
+        ),
+        await site.post(b"1", "nobody", headers={}, query=f"?token={SECRET}"),
+        await site.post(b"1", "acme/oauth/token", headers={}, query=f"?token={SECRET}"),
+        await site.post(b"x" * 100_001, headers={}, query=f"?token={SECRET}"),
+    ]
+    accepted = await site.post(b"2", headers={}, query=f"?token={TOKEN}&note={SECRET}")
+    assert accepted[0] == 200
+
+    async def break_off(*_: Any) -> Stored:
+        raise RuntimeError(f"a defect, at ?token={SECRET}")
+
+    monkeypatch.setattr(site.group_commit, "put", break_off)
+    answers.append(await site.post(b"3", headers={}, query=f"?token={TOKEN}&note={SECRET}"))
+    assert answers[-1][0] == 500
+    stored = [str(row) for row in await site.rows("SELECT headers FROM statesvc.body")]
+    logged = written.getvalue()
+    assert "request_failed" in logged
+    for text in (logged, site.telemetry.exposition().decode(), *stored, *map(str, answers)):
+        assert SECRET not in text
+        # a refusal names the parameter that the carrier sends, never a value
+        assert not re.search(r"token=\w", text)
+
+
+PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
+
+
+class Transport:
+    def __init__(self, remote: str) -> None:
+        self._remote = remote
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return (self._remote, 1234) if name == "peername" else default
+
+
+@pytest.mark.parametrize(
+    ("remote", "forwarded", "expected"),
+    [
+        ("20.65.16.22", [], "20.65.16.22"),
+        ("20.65.16.22", ["1.1.1.1"], "20.65.16.22"),
+        ("10.0.0.1", ["20.65.16.22"], "20.65.16.22"),
+        ("10.0.0.1", ["1.1.1.1, 20.65.16.22"], "20.65.16.22"),
+        ("10.0.0.1", ["1.1.1.1", "20.65.16.22, 10.0.0.2"], "20.65.16.22"),
+        ("10.0.0.1", ["20.65.16.22, fd00::1"], "20.65.16.22"),
+        ("::ffff:10.0.0.1", ["::ffff:20.65.16.22"], "20.65.16.22"),
+        ("10.0.0.1", ["20.65.16.22, unknown"], None),
+        ("10.0.0.1", ["20.65.16.22:443"], "20.65.16.22"),
+        ("10.0.0.1", ["1.1.1.1, 20.65.16.22:51234, 10.0.0.2:80"], "20.65.16.22"),
+        ("10.0.0.1", ["[2001:db8::9]"], "2001:db8::9"),
+        ("10.0.0.1", ["[2001:db8::9]:443"], "2001:db8::9"),
+        ("10.0.0.1", ['"[2001:db8::9]:443"'], "2001:db8::9"),
+        ("10.0.0.1", ['"20.65.16.22"'], "20.65.16.22"),
+        ("10.0.0.1", ["[::ffff:20.65.16.22]:443, [fd00::1]:80"], "20.65.16.22"),
+        ("10.0.0.1", ["2001:db8::9"], "2001:db8::9"),
+        ("10.0.0.1", ["20.65.16.22:443x"], None),
+        ("10.0.0.1", ["[20.65.16.22"], None),
+        ("10.0.0.1", ['"20.65.16.22'], None),
+        ("10.0.0.1", ["[2001:db8::9]443"], None),
+        ("10.0.0.1", [""], None),
+        ("10.0.0.1", [], "10.0.0.1"),
+        ("", [], None),
+    ],
+)
+def test_only_a_trusted_proxy_says_where_a_request_comes_from(
+    remote: str, forwarded: list[str], expected: str | None
+) -> None:
+    headers = CIMultiDict([("X-Forwarded-For", value) for value in forwarded])
+    request = make_mocked_request("POST", "/", headers=headers, transport=Transport(remote))
+    assert sender_address(request, PROXIES) == (None if expected is None else ip_address(expected))
+
+
+def test_an_address_of_the_other_family_is_in_no_network() -> None:
+    assert not is_within(ip_address("::1"), (ip_network("0.0.0.0/0"),))
+    assert is_within(ip_address("20.65.16.23"), (ip_network("20.65.16.22/31"),))

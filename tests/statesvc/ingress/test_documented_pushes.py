@@ -1,30 +1,36 @@
-"""Pushes authenticated exactly as the public documentation of their carrier says, through that
-carrier's own entry in `CARRIERS`.
+"""Pushes in parts, as documented by carriers, and with hostile heads."""
 
-Each case names its source and when it was read. `digest` cases quote a signature that the source
-prints; where a source prints code and no result, the case runs that code's steps.
-"""
-
+import asyncio
 import base64
 import hashlib
 import hmac
-from collections.abc import Mapping
+import io
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import orjson
 import pytest
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from multidict import CIMultiDict
+from hypothesis import given
+from hypothesis import strategies as st
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from events.carriers import CARRIERS
-from events.carriers.carrier import Basic, UrlToken
+from events.carriers.carrier import Basic, Hmac, SharedHeader, UrlToken
+from statesvc.bodies.sealed_message import message_id, new_message_id
 from statesvc.ingress.authentication import Verifier
+from statesvc.ingress.body_memory import MemoryBound
+from statesvc.ingress.carrier_authenticator import RetainedHeaders
+from statesvc.ingress.database_breaker import DatabaseBreaker
+from statesvc.ingress.disk_room import DiskRoom
 from statesvc.settings.carrier_settings import read_chosen_authentication
+from statesvc.telemetry.logs import configure_logging
 
 EASYPOST_BODY: Final = Path(__file__).with_name("documented") / "easypost_event_body.json"
 BODY: Final = b'{"event": "track_updated", "carrier": "usps"}'
@@ -387,3 +393,156 @@ def test_what_a_shipper_may_choose_is_left_to_the_setting() -> None:
         if any(isinstance(each, Basic | UrlToken) for each in carrier.authentication)
     }
     assert listed == {"shippo"}
+
+
+@given(st.integers(0, 2**48 - 1), st.binary(min_size=10, max_size=10))
+def test_a_message_id_is_a_uuid_of_version_7_that_holds_its_time(
+    unix_ms: int, random: bytes
+) -> None:
+    made = message_id(unix_ms, random)
+    assert (made.version, made.variant, made.int >> 80) == (7, "specified in RFC 4122", unix_ms)
+
+
+def test_message_ids_differ() -> None:
+    assert len({new_message_id() for _ in range(1000)}) == 1000
+
+
+def test_headers_that_prove_the_push_are_kept_and_credentials_are_not() -> None:
+    kept = RetainedHeaders(
+        [
+            Hmac(header="X-Acme-Signature"),
+            Hmac(header="Authorization"),
+            SharedHeader(header="credential"),
+            Basic(),
+        ]
+    )
+    sent = {
+        "Content-Type": "text/xml",
+        "X-Acme-Signature": "abc",
+        "Webhook-Id": "w1",
+        "Authorization": "Basic eA==",
+        "Cookie": "a=b",
+        "credential": "secret",
+        "X-Api-Key": "secret",
+        "X-Forwarded-For": "10.0.0.1",
+    }
+    document = orjson.loads(kept.document(CIMultiDictProxy(CIMultiDict(sent))))
+    assert document == {"content-type": "text/xml", "x-acme-signature": "abc", "webhook-id": "w1"}
+
+
+def test_a_header_that_is_no_utf_8_is_kept_as_latin_1() -> None:
+    sent = CIMultiDictProxy(
+        CIMultiDict({"User-Agent": b"caf\xe9".decode("utf-8", "surrogateescape")})
+    )
+    assert orjson.loads(RetainedHeaders([]).document(sent)) == {"user-agent": "café"}
+
+
+def test_memory_is_bounded_and_given_back() -> None:
+    memory = MemoryBound(10)
+    assert memory.take(7)
+    assert not memory.take(4)
+    assert memory.take(3, is_large=True)
+    memory.give_back(7)
+    memory.give_back(3, is_large=True)
+    assert memory.has_room(10)
+    assert not memory.has_room(11)
+
+
+def test_disk_room_is_looked_at_once_a_second(tmp_path: Path) -> None:
+    times = iter([0.0, 0.5, 1.0])
+    assert DiskRoom(None, free_bytes_min=2**62).is_enough()
+    assert DiskRoom(tmp_path, free_bytes_min=0).is_enough()
+    full = DiskRoom(tmp_path, free_bytes_min=2**62, now=lambda: next(times))
+    assert not full.is_enough()
+    assert not full.is_enough()
+
+
+def test_an_open_breaker_lets_one_probe_through_after_each_pause() -> None:
+    breaker = DatabaseBreaker(pause_seconds=1)
+    assert breaker.lets_through(0)
+    breaker.failed(0)
+    assert not breaker.lets_through(0.9)
+    assert breaker.lets_through(1.0)
+    assert not breaker.lets_through(1.1), "the probe is under way"
+    assert breaker.lets_through(2.1), "a probe that never reports is given up"
+    breaker.failed(2.2)
+    assert not breaker.lets_through(2.3)
+    assert breaker.lets_through(3.2)
+    breaker.succeeded()
+    assert breaker.lets_through(3.3)
+    assert breaker.lets_through(3.3)
+
+
+SECRET: Final = "Zq9SECRET"
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    stream = io.StringIO()
+    configure_logging(process="ingress", level="debug", stream=stream)
+    yield stream
+    configure_logging(process="test")
+
+
+async def answer(site: Any, head: bytes, body: bytes = b"1") -> int:
+    """Return the status of a request of these bytes; 0 where the connection was closed without
+    one.
+    """
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    try:
+        writer.write(
+            head + b"Host: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        )
+        async with asyncio.timeout(10):
+            line = await reader.readline()
+    finally:
+        writer.close()
+    return int(line.split()[1]) if line else 0
+
+
+def post(path: str = "/v1/webhooks/acme", **headers: bytes) -> bytes:
+    lines = b"".join(
+        name.encode().replace(b"_", b"-") + b": " + value + b"\r\n"
+        for name, value in headers.items()
+    )
+    return f"POST {path} HTTP/1.1\r\n".encode() + lines
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (post(credential=b"new"), 200),
+        (post(credential=b"new" + b" " * 4000), 200),
+        (post(credential=b"n" * 8000), 401),
+        (post(credential=b"n" * 9000), 400),
+        (post(f"/v1/webhooks/acme?token={SECRET * 1000}"), 400),
+        (post(f"/v1/webhooks/acme?token={SECRET * 100}"), 401),
+        (post(X_Long=SECRET.encode() * 1000), 400),
+        (post(credential=b"n\xff\xfe\x80w"), 401),
+        (post(Authorization=b"Basic " + base64.b64encode(b"\xff\x00")), 401),
+        (post(Authorization=b"Basic " + b"=" * 7000), 401),
+        (post(Authorization=b"Bearer " + b"." * 7000), 401),
+        (post("/v1/webhooks/signed", X_Sign=b"0" * 8000), 401),
+        (post("/v1/webhooks/signed", X_Sign=b"\xe9" * 64), 401),
+        (post("/v1/webhooks/signed", X_Sign=b""), 401),
+    ],
+)
+async def test_a_head_of_any_bytes_gets_a_plain_answer(
+    serve: Any, written: io.StringIO, head: bytes, expected: int
+) -> None:
+    site = await serve()
+    assert await answer(site, head) == expected
+    assert SECRET not in written.getvalue()
+    assert "request_failed" not in written.getvalue()
+
+
+async def test_a_header_that_stands_twice_counts_once(serve: Any) -> None:
+    site = await serve()
+    assert await answer(site, post(credential=b"new") + b"credential: wrong\r\n") == 200
+    assert await answer(site, post(credential=b"wrong") + b"credential: new\r\n") == 401
+
+
+async def test_a_thousand_headers_are_refused(serve: Any) -> None:
+    site = await serve()
+    many = b"".join(b"X-%d: 1\r\n" % number for number in range(1000))
+    assert await answer(site, post(credential=b"new") + many) in {400, 431}

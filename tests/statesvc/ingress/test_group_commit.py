@@ -43,37 +43,6 @@ async def count(database: Any, table: str) -> int:
         return int(row[0])
 
 
-async def test_retries_inside_one_group_are_one_message(
-    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
-) -> None:
-    group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1))
-    messages = [seal(keyring, body) for body in ("a", "b", "a", "a")]
-    outcomes = await put_together(group_commit, messages)
-    first, other = messages[0].message_id, messages[1].message_id
-    assert outcomes == [
-        Stored(first, duplicate=False),
-        Stored(other, duplicate=False),
-        Stored(first, duplicate=True),
-        Stored(first, duplicate=True),
-    ]
-    assert await group_commit.put(seal(keyring, "b")) == Stored(other, duplicate=True)
-    assert await count(database, "inbox") == await count(database, "body") == 2
-    assert memory.bytes_taken == 0
-    await group_commit.stop(grace_seconds=1)
-
-
-async def test_a_retry_after_48_hours_is_new(
-    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
-) -> None:
-    group_commit = GroupCommit(pool, memory=memory)
-    await group_commit.start()
-    assert await group_commit.put(seal(keyring, "a")) is not None
-    await database.clock.advance(48 * 3600 + 1)
-    again = seal(keyring, "a")
-    assert await group_commit.put(again) == Stored(again.message_id, duplicate=False)
-    await group_commit.stop(grace_seconds=1)
-
-
 async def test_a_bad_row_fails_alone(
     pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
 ) -> None:

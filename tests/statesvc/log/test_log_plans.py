@@ -23,7 +23,7 @@ from statesvc.shipments.as_of import find_shipment_at, horizon_at
 from statesvc.shipments.audit_trail import read_audit_trail
 from statesvc.shipments.find import FoundShipment, find_shipment, month_end, signed_by
 from statesvc.shipments.timeline import timeline
-from tests.world.story import story
+from tests.world.story import Story, story
 
 pytestmark = pytest.mark.slow
 
@@ -88,18 +88,17 @@ async def test_the_feed_reads_no_table_whole(database: Any, prepared: str) -> No
         assert buffers(rows) < 400, rows
 
 
-async def test_a_page_of_the_feed_comes_as_one_row_and_is_sorted_once(database: Any) -> None:
-    async with story(database) as log:
-        await log.parcel("1Z0001")
-        head = await log.seal()
-        read = {
-            "begin": 0,
-            "end": head.tree_size,
-            **await recorded_span(log.connection, 0, head.tree_size),
-        }
-        rows = await explained(log.connection, "feed", "entries", read)
-        assert "actual rows=1.00" in rows[0] or "actual rows=1 " in rows[0]
-        assert len([row for row in rows if re.search(r"\bSort  \(", row)]) == 1
+async def test_a_page_of_the_feed_comes_as_one_row_and_is_sorted_once(event_log: Story) -> None:
+    await event_log.parcel("1Z0001")
+    head = await event_log.seal()
+    read = {
+        "begin": 0,
+        "end": head.tree_size,
+        **await recorded_span(event_log.connection, 0, head.tree_size),
+    }
+    rows = await explained(event_log.connection, "feed", "entries", read)
+    assert "actual rows=1.00" in rows[0] or "actual rows=1 " in rows[0]
+    assert len([row for row in rows if re.search(r"\bSort  \(", row)]) == 1
 
 
 async def test_a_proof_reads_a_few_hundred_hashes(database: Any) -> None:
@@ -218,37 +217,36 @@ async def test_a_history_reads_nothing_to_be_planned(database: Any) -> None:
 
 
 async def test_the_stream_and_an_instant_read_the_months_of_their_entries_alone(
-    database: Any,
+    event_log: Story,
 ) -> None:
-    async with story(database) as log:
-        await log.parcel("1Z0001")
-        head = await log.seal()
-        read = {
-            "begin": 0,
-            "end": head.tree_size,
-            **await recorded_span(log.connection, 0, head.tree_size),
-        }
-        transitions = await explained(log.connection, "transitions", "transitions", read)
-        assert planned(transitions, "transition") == planned(transitions, "event") == 1
-        entries = await explained(log.connection, "feed", "entries", read)
-        assert planned(entries, "event") == planned(entries, "action") == 1
-        now = datetime.now(UTC)
-        instant = {
-            "carrier_id": "ups",
-            "number": "1Z0001",
-            "size": head.tree_size,
-            "since": now - timedelta(seconds=60),
-            "until": now,
-            "month_end": month_end(now),
-        }
-        of_number = await explained(
-            log.connection,
-            "as_of",
-            "sealed_events_of_number",
-            instant,
-            package="statesvc.shipments",
-        )
-        assert planned(of_number, "event") <= 2
+    await event_log.parcel("1Z0001")
+    head = await event_log.seal()
+    read = {
+        "begin": 0,
+        "end": head.tree_size,
+        **await recorded_span(event_log.connection, 0, head.tree_size),
+    }
+    transitions = await explained(event_log.connection, "transitions", "transitions", read)
+    assert planned(transitions, "transition") == planned(transitions, "event") == 1
+    entries = await explained(event_log.connection, "feed", "entries", read)
+    assert planned(entries, "event") == planned(entries, "action") == 1
+    now = datetime.now(UTC)
+    instant = {
+        "carrier_id": "ups",
+        "number": "1Z0001",
+        "size": head.tree_size,
+        "since": now - timedelta(seconds=60),
+        "until": now,
+        "month_end": month_end(now),
+    }
+    of_number = await explained(
+        event_log.connection,
+        "as_of",
+        "sealed_events_of_number",
+        instant,
+        package="statesvc.shipments",
+    )
+    assert planned(of_number, "event") <= 2
 
 
 def planned(rows: list[str], table: str) -> int:

@@ -1,12 +1,25 @@
-"""Tombstones survive a restore, outside the database."""
+"""Reads of the log: events of a shipment, tombstones, and nodes of the tree."""
 
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, LiteralString
 
 import pytest
+from psycopg import AsyncConnection, AsyncCursor
 
+from events.identity.ids import shipment_id
+from events.merkle.proof import inclusion_ranges, verify_inclusion
+from statesvc.log import tree_nodes
 from statesvc.log.checkpoint_store import CheckpointStore, checkpoint_store_at
+from statesvc.log.event_store import reserve_streams
+from statesvc.log.parcel_log import link_number
+from statesvc.log.proofs import inclusion_paths
 from statesvc.log.tombstones import Tombstone, TombstoneError, TombstoneKind, Tombstones
 from tests.world.object_store import ObjectStore
+from tests.world.shop import CARRIER_ID, Shop
+from tests.world.story import Story
 
 PARCEL = Tombstone(
     kind=TombstoneKind.SHIPMENT,
@@ -68,3 +81,78 @@ async def test_a_place_that_is_away_or_holds_something_else_is_no_empty_one(
     (tmp_path / "tombstones" / "x").write_text("{}")
     with pytest.raises(TombstoneError, match="that is none"):
         await Tombstones([(checkpoint_store_at(str(tmp_path)), "tombstones")]).read()
+
+
+OTHER = "bravo"
+TRY: LiteralString = "pg_try_advisory_xact_lock(uuid_hash_extended(a.shipment_id, 0))"
+WAIT: LiteralString = "(pg_advisory_xact_lock(uuid_hash_extended(a.shipment_id, 0)) IS NOT NULL)"
+WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
+
+
+@dataclass
+class Slow:
+    """Sends statements that reach a lock only when its holder has let it go."""
+
+    connection: AsyncConnection[Any]
+
+    async def execute(
+        self,
+        query: LiteralString,
+        params: Mapping[str, Any] | None = None,
+        *,
+        prepare: bool | None = None,
+        binary: bool = False,
+    ) -> AsyncCursor[Any]:
+        assert TRY in query
+        return await self.connection.execute(
+            query.replace(TRY, WAIT), params, prepare=prepare, binary=binary
+        )
+
+
+async def test_who_reserves_a_parcel_behind_another_sees_what_that_one_wrote(shop: Shop) -> None:
+    parcel, made = shipment_id(CARRIER_ID, "P1", ""), shipment_id(CARRIER_ID, "P2", "")
+    service_dsn = shop.database.service_dsn
+    async with (
+        await AsyncConnection.connect(service_dsn) as first,
+        await AsyncConnection.connect(service_dsn) as second,
+    ):
+        for each in (parcel, made):
+            await first.execute("SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))", (each,))
+        await link_number(first, shop.keyring, OTHER, "Q1", (CARRIER_ID, "P1"))
+        await link_number(first, shop.keyring, CARRIER_ID, "P2", (OTHER, "Q2"))
+        reserving = asyncio.ensure_future(
+            reserve_streams(Slow(second), {parcel, made}, bounded=True)
+        )
+        await shop.until(WAITING, 1)
+        await first.commit()
+        assert await (await reserving).rows() == {parcel: [shipment_id(OTHER, "Q1", "")]}
+
+
+@pytest.mark.slow
+async def test_the_proofs_of_all_entries_read_each_leaf_hash_once(
+    event_log: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(40):
+        await event_log.parcel(f"1Z{number:04}")
+    head = await event_log.seal()
+    leaves = await event_log.leaves()
+    assert len(leaves) == head.tree_size > 300
+    read: list[bytes] = []
+
+    def split(joined: bytes) -> list[bytes]:
+        hashes = [joined[place : place + 32] for place in range(0, len(joined), 32)]
+        read.extend(hashes)
+        return hashes
+
+    monkeypatch.setattr(tree_nodes, "split_hashes", split)
+    indexes = list(range(head.tree_size))
+    paths = await inclusion_paths(event_log.connection, indexes, head)
+    assert sorted(read) == sorted(leaves)
+    for index, path in zip(indexes, paths, strict=True):
+        assert len(path) == len(inclusion_ranges(index, head.tree_size))
+        assert verify_inclusion(
+            leaves[index], index=index, size=head.tree_size, path=path, root=head.root
+        )
+    read.clear()
+    await inclusion_paths(event_log.connection, [7, 9], head)
+    assert len(read) <= 256 + head.tree_size % 256

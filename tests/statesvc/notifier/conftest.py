@@ -191,6 +191,20 @@ class World:
     async def notify(self, shipment_id: UUID, *sequences: int) -> int:
         return await notify_of(self.connection, self.changes(shipment_id, *sequences))
 
+    async def notified_shipment(self, *sequences: int) -> UUID:
+        """Make a subscription and a shipment, and notify of these changes."""
+        await self.subscribe()
+        shipment_id, _ = await self.shipment()
+        if sequences:
+            await self.notify(shipment_id, *sequences)
+        return shipment_id
+
+    async def deliver(self, until: Callable[..., Awaitable[None]]) -> None:
+        """Run a notifier until something was received and nothing is under way."""
+        async with self.notifier() as notifier:
+            await until(lambda: self.receiver.received)
+            await until(lambda: notifier.in_flight == 0)
+
     async def rows(self, query: str, *parameters: Any) -> list[Any]:
         return await (await self.connection.execute(query, parameters)).fetchall()
 

@@ -22,8 +22,7 @@ async def due(world: Any) -> list[bool]:
 async def test_a_change_of_the_hour_ahead_is_sent_within_a_sweep(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
+    shipment_id = await world.notified_shipment()
     await world.advance(HOUR)
     await world.notify(shipment_id, 1, 2)
     await world.advance(-HOUR)
@@ -36,8 +35,7 @@ async def test_a_change_of_the_hour_ahead_is_sent_within_a_sweep(
 async def test_a_retry_that_was_scheduled_ahead_is_due_and_one_that_a_receiver_asked_for_is_not(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
+    shipment_id = await world.notified_shipment()
     receiver.statuses(500)
     await world.advance(HOUR)
     await world.notify(shipment_id, 1, 2)
@@ -61,8 +59,7 @@ async def test_a_retry_that_was_scheduled_ahead_is_due_and_one_that_a_receiver_a
 async def test_a_retry_and_its_follower_that_wait_by_the_schedule_are_left_alone(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
+    shipment_id = await world.notified_shipment()
     receiver.statuses(500)
     await world.notify(shipment_id, 1, 2)
     async with world.notifier():
@@ -85,8 +82,7 @@ async def test_a_contracted_rate_that_was_spent_ahead_is_not_waited_for(world: A
 async def test_a_receiver_that_asked_for_a_while_ahead_is_called_again(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
+    shipment_id = await world.notified_shipment()
     answering(receiver, 429, **{"Retry-After": "60"})
     await world.advance(HOUR)
     await world.notify(shipment_id, 1)

@@ -106,8 +106,7 @@ async def test_a_subscription_that_opted_out_gets_each_one_however_late(world: A
 async def test_one_that_waits_for_its_retry_is_stood_for_at_once(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
+    shipment_id = await world.notified_shipment()
     receiver.statuses(500, 200)
     await world.notify(shipment_id, 1)
     async with world.notifier() as notifier:
@@ -123,9 +122,7 @@ async def test_one_that_waits_for_its_retry_is_stood_for_at_once(
 async def test_what_is_under_way_is_left_alone_and_sent_before(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, *range(1, 9))
+    await world.notified_shipment(*range(1, 9))
     answered = asyncio.Event()
 
     async def answer(_got: Any) -> Any:
@@ -145,9 +142,7 @@ async def test_what_is_under_way_is_left_alone_and_sent_before(
 
 
 async def test_what_was_sent_before_never_gets_another_body(world: Any) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, *range(1, 9))
+    await world.notified_shipment(*range(1, 9))
     await world.connection.execute("UPDATE statesvc.outbox SET attempts = 1 WHERE sequence = 8")
     assert await coalesce(world) == 0
 
@@ -155,9 +150,7 @@ async def test_what_was_sent_before_never_gets_another_body(world: Any) -> None:
 async def test_a_gap_counts_the_gaps_that_it_swallows(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, *range(1, 7))
+    shipment_id = await world.notified_shipment(*range(1, 7))
     assert await coalesce(world) == 5
     await world.notify(shipment_id, *range(7, 13))
     assert await coalesce(world) == 6

@@ -45,8 +45,7 @@ async def test_a_change_is_delivered_once_and_signed(world: Any, receiver: Any, 
 async def test_the_time_in_the_signature_is_the_databases_not_this_machines(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
+    shipment_id = await world.notified_shipment()
     await world.advance(3600)
     async with world.notifier():
         await world.notify(shipment_id, 1)
@@ -58,9 +57,7 @@ async def test_the_time_in_the_signature_is_the_databases_not_this_machines(
 async def test_what_was_written_before_the_start_is_delivered_too(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
+    await world.notified_shipment(1)
     async with world.notifier():
         await until(lambda: receiver.received)
 
@@ -68,9 +65,7 @@ async def test_what_was_written_before_the_start_is_delivered_too(
 async def test_a_failure_is_retried_with_the_same_id_when_its_time_has_come(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
+    await world.notified_shipment(1)
     receiver.statuses(500, 503, 200)
 
     async def attempted(count: int) -> bool:
@@ -97,9 +92,7 @@ async def test_a_failure_is_retried_with_the_same_id_when_its_time_has_come(
 async def test_the_next_due_time_is_met_without_a_wake_up(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
+    await world.notified_shipment(1)
 
     async def once_more(_got: Any) -> web.StreamResponse:
         return (
@@ -175,9 +168,7 @@ async def test_a_slow_subscriber_holds_at_most_a_quarter_and_delays_nobody(
 async def test_after_the_last_retry_there_is_a_dead_letter_and_the_next_one_goes_ahead(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1, 2)
+    await world.notified_shipment(1, 2)
 
     async def refuse_the_first(got: Any) -> web.StreamResponse:
         return web.Response(status=500 if got.data["sequence"] == 1 else 200)
@@ -289,9 +280,7 @@ async def test_an_attempt_is_an_entry_of_the_log_that_proves_what_was_sent(
     shipment_id, key = await world.shipment()
     receiver.statuses(200)
     await world.notify(shipment_id, 1)
-    async with world.notifier() as notifier:
-        await until(lambda: receiver.received)
-        await until(lambda: notifier.in_flight == 0)
+    await world.deliver(until)
     ((stored, sealed, batch_id, ordinal, recorded_at),) = await world.rows(
         "SELECT canonical, sealed_part, batch_id, ordinal, recorded_at FROM statesvc.attempt"
     )
@@ -323,15 +312,11 @@ async def test_an_attempt_is_an_entry_of_the_log_that_proves_what_was_sent(
     )
 
 
-async def test_of_an_erased_shipment_the_attempt_keeps_no_salt(
-    world: Any, receiver: Any, until: Any
-) -> None:
+async def test_of_an_erased_shipment_the_attempt_keeps_no_salt(world: Any, until: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment(erased=True)
     await world.notify(shipment_id, 1)
-    async with world.notifier() as notifier:
-        await until(lambda: receiver.received)
-        await until(lambda: notifier.in_flight == 0)
+    await world.deliver(until)
     ((sealed, canonical),) = await world.rows("SELECT sealed_part, canonical FROM statesvc.attempt")
     assert sealed is None
     assert orjson.loads(decompress_json(canonical)).get("part_commitment") is None
@@ -378,9 +363,7 @@ async def test_tries_at_what_ends_with_its_subscription_get_an_entry_all_the_sam
     shipment_id, _ = await world.shipment()
     receiver.statuses(500)
     await world.notify(shipment_id, 1, 2)
-    async with world.notifier() as notifier:
-        await until(lambda: receiver.received)
-        await until(lambda: notifier.in_flight == 0)
+    await world.deliver(until)
     assert await world.ends() == []
     await store.turn(world.connection, subscription_id, "delete", actor="key:test")
 
@@ -412,9 +395,7 @@ async def test_what_the_receiver_answered_is_stored_sealed_without_its_secrets(
 
     receiver.answer = answer
     await world.notify(shipment_id, 1)
-    async with world.notifier() as notifier:
-        await until(lambda: receiver.received)
-        await until(lambda: notifier.in_flight == 0)
+    await world.deliver(until)
     (attempt,) = await read_attempts(world.connection, subscription_id, before=None, limit=10)
     response = attempt.response(world.keyring)
     assert response is not None

@@ -26,9 +26,7 @@ CREATE TRIGGER test_rest AFTER UPDATE ON statesvc.outbox FOR EACH STATEMENT EXEC
 async def test_killed_between_send_and_settle_it_is_sent_again_with_the_same_id(
     world: Any, receiver: Any, until: Any, master_key: bytes
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
+    await world.notified_shipment(1)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         str(PROGRAM),
@@ -62,9 +60,7 @@ async def test_killed_between_send_and_settle_it_is_sent_again_with_the_same_id(
 async def test_a_notification_that_kills_each_notifier_is_buried_unsent(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1, 2)
+    await world.notified_shipment(1, 2)
     await world.connection.execute(
         "UPDATE statesvc.outbox SET attempts = %s WHERE sequence = 1", (ATTEMPTS_MAX,)
     )
@@ -78,9 +74,7 @@ async def test_a_notification_that_kills_each_notifier_is_buried_unsent(
 async def test_what_is_sent_is_settled_once_when_the_connection_is_lost_meanwhile(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
+    shipment_id = await world.notified_shipment(1)
 
     async def drop_connections(_got: Any) -> web.StreamResponse:
         async with await AsyncConnection.connect(
@@ -108,9 +102,7 @@ async def test_an_unknown_commit_records_no_attempt_twice(
     world: Any, receiver: Any, until: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
+    await world.notified_shipment(1)
     calls: list[bool] = []
 
     async def commit_then_fail(*args: Any, **kwargs: Any) -> Any:
@@ -134,9 +126,7 @@ async def test_an_unknown_commit_records_no_attempt_twice(
 async def test_an_attempt_whose_lease_ran_out_is_recorded_but_settles_nothing(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
+    await world.notified_shipment(1)
     go = asyncio.Event()
 
     async def slow_at_first(_got: Any) -> web.StreamResponse:
@@ -210,9 +200,7 @@ async def test_what_is_too_old_for_its_type_is_buried_at_its_next_attempt_unsent
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
     await world.database.clock.advance(3600)
-    async with world.notifier() as notifier:
-        await until(lambda: receiver.received)
-        await until(lambda: notifier.in_flight == 0)
+    await world.deliver(until)
     assert len(receiver.received) == 1, "the other subscription has no such bound"
     ((detail,),) = await world.rows("SELECT detail FROM statesvc.dead_letter")
     assert (
@@ -227,9 +215,7 @@ async def test_what_had_happened_too_long_ago_is_not_sent_and_is_listed_as_cance
     world: Any, receiver: Any, until: Any
 ) -> None:
     await world.subscribe(max_age_seconds=86_400.0)
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
+    await world.notified_shipment(1)
 
     async def ended() -> bool:
         return sorted(await world.ends()) == [("cancelled", 0), ("delivered", 1)]

@@ -112,9 +112,7 @@ async def test_a_pause_that_was_asked_for_shows_until_when(
 
     receiver.answer = answer
     await world.notify((await world.shipment())[0], 1)
-    async with world.notifier() as notifier:
-        await until(lambda: receiver.received)
-        await until(lambda: notifier.in_flight == 0)
+    await world.deliver(until)
     limiter = await read_limiter(world.connection, subscription_id)
     now = await world.database.clock.now()
     assert limiter.next_allowed_at is not None

@@ -1,14 +1,25 @@
 """Policy about subscribers that only fail, or want no more: seen by the operator, never silent."""
 
 import hashlib
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import orjson
+import pytest
 
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.health.notices import Notice, NoticeKind
-from statesvc.notifier.policy import ReceiverOutcomes, log_notices, note, review
+from statesvc.notifier.policy import (
+    Failing,
+    Judgement,
+    ReceiverOutcomes,
+    blames_receiver,
+    judge,
+    log_notices,
+    note,
+    review,
+)
 from statesvc.subscriptions import subscription_store as store
 from statesvc.telemetry.metrics import Telemetry
 
@@ -47,9 +58,7 @@ async def test_gone_disables_with_an_action_that_covers_what_is_open_and_a_notic
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
     receiver.statuses(410)
-    async with world.notifier() as notifier:
-        await until(lambda: receiver.received)
-        await until(lambda: notifier.in_flight == 0)
+    await world.deliver(until)
     shown = await store.find(world.connection, subscription_id)
     assert shown is not None
     assert (shown.state, shown.disabled_why) == ("disabled", "the subscriber answered 410 Gone")
@@ -79,9 +88,7 @@ async def test_a_second_gone_of_the_same_crowd_says_nothing_again(
         shipment_id, _ = await world.shipment()
         await world.notify(shipment_id, 1)
     receiver.statuses(410)
-    async with world.notifier() as notifier:
-        await until(lambda: receiver.received)
-        await until(lambda: notifier.in_flight == 0)
+    await world.deliver(until)
     assert len(await notices(world)) == 1
     assert (
         len(await world.rows("SELECT FROM statesvc.action WHERE verb = 'subscription.disable'"))
@@ -207,3 +214,41 @@ def test_a_notice_is_counted_by_its_kind() -> None:
     )
     assert b'statesvc_notices_total{type="subscription.disabled"} 1.0' in telemetry.exposition()
     telemetry.close()
+
+
+SINCE = datetime(2026, 3, 1, tzinfo=UTC)
+AN_HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("now_hours", "last_hours", "failures", "warned", "expected"),
+    [
+        (23.9, 23.9, 500, "", Judgement.WAIT),
+        (24, 23, 2, "", Judgement.WARN),
+        (24, 11.9, 500, "", Judgement.WAIT),
+        (30, 29, 9, "warned", Judgement.WAIT),
+        (119.9, 119, 500, "warned", Judgement.WAIT),
+        (120, 119, 20, "warned", Judgement.DISABLE),
+        (120, 119, 20, "", Judgement.DISABLE),
+        (120, 119, 19, "warned", Judgement.WAIT),
+        (120, 119, 19, "", Judgement.WARN),
+        (500, 11.9, 500, "warned", Judgement.WAIT),
+        (500, 12, 20, "warned", Judgement.DISABLE),
+    ],
+)
+def test_warns_after_a_day_and_disables_after_five_with_failures_enough_and_apart(
+    now_hours: float, last_hours: float, failures: int, warned: str, expected: Judgement
+) -> None:
+    failing = Failing(
+        since=SINCE,
+        last_at=SINCE + last_hours * AN_HOUR,
+        failures=failures,
+        warned_at=SINCE + 24 * AN_HOUR if warned else None,
+    )
+    assert judge(failing, now=SINCE + now_hours * AN_HOUR) is expected
+
+
+def test_what_we_could_not_sign_or_left_out_is_no_fault_of_the_receiver() -> None:
+    assert {outcome for outcome in AttemptOutcome if not blames_receiver(outcome)} == {
+        *(AttemptOutcome.DELIVERED, AttemptOutcome.UNSIGNED, AttemptOutcome.CLIENT_MISSING),
+    }

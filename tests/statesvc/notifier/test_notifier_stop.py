@@ -11,9 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 async def test_a_stop_lets_what_is_in_flight_finish(world: Any, receiver: Any, until: Any) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1, 2)
+    shipment_id = await world.notified_shipment(1, 2)
 
     async def take_a_moment(_got: Any) -> web.StreamResponse:
         await asyncio.sleep(0.2)
@@ -32,9 +30,7 @@ async def test_a_stop_lets_what_is_in_flight_finish(world: Any, receiver: Any, u
 async def test_a_stop_gives_back_uncharged_what_takes_longer_than_the_grace(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
+    shipment_id = await world.notified_shipment(1)
     never = asyncio.Event()
 
     async def hang(_got: Any) -> web.StreamResponse:
@@ -51,9 +47,7 @@ async def test_a_stop_gives_back_uncharged_what_takes_longer_than_the_grace(
 async def test_what_a_stopping_notifier_gives_back_another_takes_at_once(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
+    await world.notified_shipment(1)
     never = asyncio.Event()
 
     async def hang_once(_got: Any) -> web.StreamResponse:

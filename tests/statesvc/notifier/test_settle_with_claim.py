@@ -31,8 +31,7 @@ async def test_a_delivered_notification_is_settled_with_the_next_claim(
 async def test_it_is_settled_by_itself_when_no_claim_comes(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
+    shipment_id = await world.notified_shipment()
     async with world.notifier(settle_within_seconds=0.3) as notifier:
         await world.notify(shipment_id, 1)
         await world.wake()
@@ -42,9 +41,7 @@ async def test_it_is_settled_by_itself_when_no_claim_comes(
 
 
 async def test_what_waits_behind_it_is_not_held_back(world: Any, receiver: Any, until: Any) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1, 2, 3)
+    await world.notified_shipment(1, 2, 3)
     async with world.notifier(settle_within_seconds=NOT_BY_ITSELF):
         await until(lambda: len(receiver.received) == 3)
     assert [got.data["sequence"] for got in receiver.received] == [1, 2, 3]
@@ -76,9 +73,7 @@ async def test_what_came_behind_it_while_it_was_sent_is_not_held_back(
 
 
 async def test_a_failure_is_settled_at_once(world: Any, receiver: Any, until: Any) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
+    shipment_id = await world.notified_shipment(1)
     receiver.statuses(500)
     async with world.notifier(settle_within_seconds=NOT_BY_ITSELF) as notifier:
         await until(lambda: receiver.received)
@@ -89,9 +84,7 @@ async def test_a_failure_is_settled_at_once(world: Any, receiver: Any, until: An
 async def test_a_notifier_that_stops_settles_what_it_held(
     world: Any, receiver: Any, until: Any
 ) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
+    await world.notified_shipment(1)
     async with world.notifier(settle_within_seconds=NOT_BY_ITSELF):
         await until(lambda: receiver.received)
     assert await world.outbox() == []

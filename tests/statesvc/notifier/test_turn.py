@@ -32,9 +32,7 @@ async def settling_turn(world: Any, delivery: Delivery) -> TurnResult:
 
 
 async def claimed_shipment(world: Any, *sequences: int) -> tuple[UUID, Delivery]:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, *sequences)
+    shipment_id = await world.notified_shipment(*sequences)
     (delivery,) = await claim(world.connection, world.keyring, CLAIM)
     return shipment_id, delivery
 

@@ -52,30 +52,6 @@ async def test_a_light_carrier_is_served_in_its_turn_among_more_carriers_than_pl
     assert 0 < served["light"] < min(served[f"c{n}"] for n in range(10))
 
 
-async def test_a_bound_holds_and_what_ends_makes_room(inbox: Any) -> None:
-    await inbox.set_quota("bounded", in_flight_max=3)
-    put = await inbox.put(*["bounded"] * 10, "free", "free")
-    first = await inbox.claim()
-    assert by_carrier(first) == {"bounded": 3, "free": 2}
-    assert await inbox.claim(sweep=True) == []
-    assert await inbox.value("SELECT statesvc.throttled()")
-    assert (
-        await inbox.value(
-            "SELECT extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8"
-        )
-        <= 1
-    )
-    mine = [m.message_id for m in first if m.carrier_id == "bounded"]
-    await inbox.bury(first[0].token, mine[0])
-    await inbox.retry(first[0].token, mine[1], seconds=100)
-    assert by_carrier(await inbox.claim()) == {"bounded": 2}
-    await inbox.set_quota("bounded", in_flight_max=5)
-    assert by_carrier(await inbox.claim()) == {"bounded": 2}
-    await inbox.set_quota("bounded")
-    assert by_carrier(await inbox.claim()) == {"bounded": len(put) - 2 - 7}
-    assert not await inbox.value("SELECT statesvc.throttled()")
-
-
 async def test_a_lease_that_ended_keeps_its_place_until_it_is_taken_over(inbox: Any) -> None:
     await inbox.set_quota("bounded", in_flight_max=2)
     await inbox.put(*["bounded"] * 4)

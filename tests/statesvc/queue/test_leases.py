@@ -1,10 +1,11 @@
-"""Leases: their end, their fencing, what is charged, and who is claimed alone."""
+"""Leases: their end, their fencing, what is charged, who is claimed alone, and what is buried."""
 
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 
 
@@ -29,14 +30,6 @@ async def test_a_lease_that_ran_out_is_claimed_by_another_and_the_old_token_does
     assert await inbox.dead() == []
 
 
-async def test_a_token_acts_on_its_own_messages_only(inbox: Any) -> None:
-    await inbox.put("ups", "ups")
-    (mine,) = await inbox.claim(1)
-    (theirs,) = await inbox.claim(1)
-    assert await inbox.bury(mine.token, mine.message_id, theirs.message_id) == 1
-    assert await inbox.value("SELECT token FROM statesvc.inbox") == theirs.token
-
-
 @pytest.mark.parametrize(
     ("before", "seconds"), [(0, 0.1), (1, 0.1), (2, 0.2), (11, 3.2), (12, 6.4), (1000, 6.4)]
 )
@@ -59,70 +52,6 @@ async def test_what_is_postponed_comes_back_in_step_with_others(
     assert earliest < available_at <= latest
     assert (attempts, postponed) == (0, min(before + 1, 1000))
     assert await inbox.postpone(held.token, held.message_id) == 0
-
-
-async def test_an_extended_lease_is_not_claimed_at_its_first_end(inbox: Any) -> None:
-    await inbox.put("ups")
-    (held,) = await inbox.claim()
-    await inbox.advance(20)
-    assert await inbox.extend(held.token) == 1
-    await inbox.advance(20)
-    assert await inbox.claim(sweep=True) == []
-    await inbox.advance(11)
-    assert len(await inbox.claim()) == 1
-
-
-async def test_attempts_are_counted_at_the_claim_so_that_a_worker_which_dies_is_charged(
-    inbox: Any,
-) -> None:
-    await inbox.put("ups")
-    assert [m.attempts for m in await inbox.claim()] == [1]
-    assert await inbox.value("SELECT attempts FROM statesvc.inbox") == 1
-    await inbox.expire()
-    assert [m.attempts for m in await inbox.claim()] == [2]
-
-
-async def test_each_message_of_a_worker_that_died_is_claimed_alone(inbox: Any) -> None:
-    await inbox.put("ups", "ups", "fedex")
-    assert len(await inbox.claim()) == 3
-    await inbox.expire()
-    await inbox.put("ups")
-    alone = [await inbox.claim() for _ in range(3)]
-    assert [len(batch) for batch in alone] == [1, 1, 1]
-    assert {batch[0].attempts for batch in alone} == {2}
-    assert [m.attempts for m in await inbox.claim()] == [1]
-
-
-async def test_five_deaths_bury_a_message_and_hold_nobody_else_up(inbox: Any) -> None:
-    ((killer, _),) = await inbox.put("ups")
-    for attempt in range(1, 6):
-        assert [m.attempts for m in await inbox.claim()] == [attempt]
-        await inbox.expire()
-    ((next_one, _),) = await inbox.put("ups")
-    assert [m.message_id for m in await inbox.claim()] == [next_one]
-    assert await inbox.dead() == [(killer, "worker_died", 5)]
-    assert await inbox.value("SELECT sealed_key FROM statesvc.dead_letter") == b"key"
-
-
-async def test_retries_charge_nobody(inbox: Any) -> None:
-    await inbox.put("ups")
-    for n in range(8):
-        (held,) = await inbox.claim()
-        assert (held.attempts, held.retries) == (n + 1, n)
-        assert await inbox.retry(held.token, held.message_id, seconds=5) == 1
-        assert await inbox.claim(sweep=True) == []
-        await inbox.advance(6)
-    assert len(await inbox.claim()) == 1
-    await inbox.expire()
-    assert len(await inbox.claim()) == 1, "one death after eight retries is one death"
-    assert await inbox.dead() == []
-
-
-async def test_release_gives_back_at_once_and_uncharged(inbox: Any) -> None:
-    await inbox.put("ups", "ups")
-    held = await inbox.claim()
-    assert await inbox.release(held[0].token) == 2
-    assert [(m.attempts, m.retries) for m in await inbox.claim()] == [(1, 0), (1, 0)]
 
 
 async def test_bury_keeps_what_a_replay_needs(inbox: Any) -> None:
@@ -164,36 +93,6 @@ async def _suspect(inbox: Any) -> Any:
     return rescued
 
 
-@pytest.mark.parametrize("given_back", ["release", "retry", "decline"])
-async def test_a_message_that_cost_a_worker_its_life_stays_alone_however_it_is_given_back(
-    inbox: Any, given_back: str
-) -> None:
-    suspect = await _suspect(inbox)
-    match given_back:
-        case "release":
-            assert await inbox.release(suspect.token) == 1
-        case "decline":
-            assert await inbox.decline(suspect.token, suspect.message_id) == 1
-        case _:
-            assert await inbox.retry(suspect.token, suspect.message_id, seconds=0) == 1
-    await inbox.put("ups", "fedex")
-    (alone,) = await inbox.claim()
-    assert (alone.message_id, alone.rescued_from) == (suspect.message_id, None)
-    assert len(await inbox.claim()) == 2
-
-
-async def test_a_worker_may_serve_the_lanes_first_and_rescue_when_they_are_empty(
-    inbox: Any,
-) -> None:
-    await inbox.put("ups")
-    await inbox.claim(worker="dead")
-    await inbox.expire()
-    await inbox.put("ups", "fedex")
-    assert len(await inbox.claim(rescue_first=False)) == 2
-    (rescued,) = await inbox.claim(rescue_first=False)
-    assert (rescued.attempts, rescued.rescued_from) == (2, "dead")
-
-
 async def test_a_lease_that_ended_while_its_carrier_was_held_is_found_at_the_release_without_a_sweep(
     inbox: Any,
 ) -> None:
@@ -231,15 +130,6 @@ async def test_attempts_that_do_not_settle_are_kept_with_who_when_and_why(inbox:
     assert all(0 <= seconds < 5 for (seconds,) in times[1:])
 
 
-async def test_what_settles_or_is_given_back_untouched_leaves_no_attempt(inbox: Any) -> None:
-    ((read, _), *_) = await inbox.put("ups", "ups", "ups")
-    claimed = await inbox.claim(stage="raw")
-    await inbox.hand_over(claimed[0].token, read)
-    await inbox.decline(claimed[0].token, claimed[1].message_id)
-    await inbox.release(claimed[0].token)
-    assert await inbox.attempts() == []
-
-
 async def test_five_deaths_are_five_attempts_and_one_dead_letter(inbox: Any) -> None:
     ((killer, _),) = await inbox.put("ups")
     for _ in range(5):
@@ -250,3 +140,77 @@ async def test_five_deaths_are_five_attempts_and_one_dead_letter(inbox: Any) -> 
         (killer, attempt, "lease_ended") for attempt in range(1, 6)
     ]
     assert await inbox.dead() == [(killer, "worker_died", 5)]
+
+
+async def _leases_end(inbox: Any, times: int) -> None:
+    for _ in range(times):
+        await inbox.claim(1)
+        await inbox.advance(31)
+
+
+async def _bound(inbox: Any, in_flight_max: int) -> None:
+    await inbox.as_owner(
+        "INSERT INTO statesvc.carrier_quota (carrier_id, in_flight_max, changed_at, changed_by)"
+        f" VALUES ('bounded', {in_flight_max}, now(), 'test')"
+    )
+
+
+async def test_a_claim_reports_what_it_buried(inbox: Any) -> None:
+    ((message_id, _),) = await inbox.put("ups")
+    await _leases_end(inbox, 5)
+    query = (
+        "SELECT message_id, carrier_id, token, buried_for FROM statesvc.claim('w', 64, '30 s',"
+        " 'any', p_report_burials => true)"
+    )
+    assert await inbox.rows(query) == [(message_id, "ups", None, "worker_died")]
+    assert [row for row in await inbox.rows(query) if row[0] is not None] == []
+
+
+async def test_a_message_without_a_body_is_buried_and_reported(inbox: Any) -> None:
+    ((message_id, _),) = await inbox.put("ups")
+    await inbox.as_owner("DELETE FROM statesvc.body")
+    query = (
+        "SELECT message_id, buried_for FROM statesvc.claim('w', 64, '30 s', 'any', p_report_burials"
+        " => true)"
+    )
+    assert await inbox.rows(query) == [(message_id, "body_missing")]
+
+
+async def test_the_room_that_a_burial_makes_is_given_by_the_same_claim(inbox: Any) -> None:
+    await inbox.put("bounded")
+    await _leases_end(inbox, 5)
+    await inbox.put("bounded")
+    await _bound(inbox, 1)
+    assert len(await inbox.claim()) == 1
+
+
+async def test_the_budget_of_transient_failures_holds_for_every_client(inbox: Any) -> None:
+    ((message_id, _),) = await inbox.put("ups")
+    for _ in range(20):
+        (message,) = await inbox.claim()
+        assert await inbox.retry(message.token, message_id, seconds=0) == 1
+    (message,) = await inbox.claim()
+    assert (message.attempts, message.retries) == (21, 20)
+    assert await inbox.retry(message.token, message_id, seconds=0) == 1
+    assert await inbox.claim() == []
+    assert await inbox.rows("SELECT cause, detail, attempts FROM statesvc.dead_letter") == [
+        ("attempts_exhausted", "given back 20 times, the last time for Lost", 21)
+    ]
+    assert await inbox.rows(
+        "SELECT outcome, count(*) FROM statesvc.message_attempt GROUP BY 1 ORDER BY 1"
+    ) == [
+        ("buried", 1),
+        ("retried", 20),
+    ]
+
+
+async def test_a_burial_whose_id_is_taken_leaves_the_message_in_the_inbox(inbox: Any) -> None:
+    await inbox.put("ups", "ups")
+    first, second = await inbox.claim(2)
+    await inbox.bury(first.token, first.message_id)
+    await inbox.as_owner("SELECT setval('statesvc.dead_letter_dead_letter_id_seq', 1, false)")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        await inbox.bury(second.token, second.message_id)
+    assert await inbox.rows("SELECT message_id FROM statesvc.inbox") == [(second.message_id,)]
+    await inbox.bury(second.token, second.message_id)
+    assert await inbox.count("SELECT count(*) FROM statesvc.dead_letter") == 2

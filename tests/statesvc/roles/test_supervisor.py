@@ -1,3 +1,5 @@
+"""The supervisor of the roles, and the watchdog of each."""
+
 import asyncio
 import signal
 import socket
@@ -31,6 +33,7 @@ from statesvc.roles.supervisor.child_process import (
 )
 from statesvc.roles.supervisor.start_child import Forks, spawn
 from statesvc.roles.supervisor.supervise import banner
+from statesvc.roles.watchdog import watchdog
 from statesvc.settings.service_settings import load_settings
 
 LOOPBACK = "127.0.0.1"
@@ -188,3 +191,30 @@ async def test_a_child_notices_that_its_supervisor_died(tmp_path: Path) -> None:
     supervisor.send_signal(signal.SIGKILL)
     await supervisor.wait()
     assert await until(report, 2) == ["up", "stopped"]
+
+
+async def test_systemd_gets_a_ping_twice_in_each_interval(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.setblocking(False)
+        pings = watchdog(
+            {
+                "NOTIFY_SOCKET": str(tmp_path / "notify"),
+                "WATCHDOG_USEC": "200000",
+                "WATCHDOG_PID": "7",
+            },
+            pid=7,
+        )
+        assert pings is not None
+        pings.start()
+        async with asyncio.timeout(10):
+            for _ in range(3):
+                assert await asyncio.get_running_loop().sock_recv(systemd, 100) == b"WATCHDOG=1"
+        await pings.close()
+
+
+def test_a_child_of_who_was_asked_is_silent() -> None:
+    asked = {"NOTIFY_SOCKET": "/run/notify", "WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "7"}
+    assert watchdog(asked, pid=8) is None
+    assert watchdog({}, pid=7) is None
+    assert watchdog({"NOTIFY_SOCKET": "/run/notify"}, pid=7) is None

@@ -28,7 +28,7 @@ from statesvc.sealer.publisher import Publisher
 from statesvc.sealer.seal import RefusalError
 from statesvc.telemetry.metrics import Telemetry
 from tests.world.object_store import ObjectStore
-from tests.world.story import MASTER, NOWHERE, story
+from tests.world.story import MASTER, NOWHERE, Story, story
 
 LIMITS = PoolLimits(
     connections_max=2,
@@ -169,33 +169,33 @@ async def test_a_restored_backup_is_noticed_by_what_lies_on_the_shelf(
 
 
 async def test_a_store_that_is_away_is_asked_again_and_holds_the_lead_back(
-    database: Any, object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+    database: Any, event_log: Story, object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publisher, "_RETRY_SECONDS", 0.02)
-    async with story(database) as log:
-        store = checkpoint_store_at(object_store.place())
-        object_store.cut()
-        with pytest.raises(RefusalError, match="cannot be read"):
-            await take_stock(log.connection, MASTER, replace(NOWHERE, store=store))
-        async with publishing(database, store) as (_, sealed):
-            await log.parcel("1Z0001")
-            head = await log.seal()
-            sealed.set()
-            await asyncio.sleep(0.1)
-            assert object_store.objects == {}
-            object_store.heal()
-            await _until(lambda: _latest(object_store) == head.note)
+    store = checkpoint_store_at(object_store.place())
+    object_store.cut()
+    with pytest.raises(RefusalError, match="cannot be read"):
+        await take_stock(event_log.connection, MASTER, replace(NOWHERE, store=store))
+    async with publishing(database, store) as (_, sealed):
+        await event_log.parcel("1Z0001")
+        head = await event_log.seal()
+        sealed.set()
+        await asyncio.sleep(0.1)
+        assert object_store.objects == {}
+        object_store.heal()
+        await _until(lambda: _latest(object_store) == head.note)
 
 
-async def test_another_history_on_the_shelf_is_said(database: Any, tmp_path: Path) -> None:
+async def test_another_history_on_the_shelf_is_said(
+    database: Any, event_log: Story, tmp_path: Path
+) -> None:
     store = checkpoint_store_at(str(tmp_path / "shelf"))
-    async with story(database) as log:
-        await log.parcel("1Z0001")
-        head = await log.seal()
-        await store.keep(note(head.tree_size))
-        async with publishing(database, store) as (working, _):
-            await _until(lambda: working.refusal)
-            assert "two histories" in (working.refusal or "")
+    await event_log.parcel("1Z0001")
+    head = await event_log.seal()
+    await store.keep(note(head.tree_size))
+    async with publishing(database, store) as (working, _):
+        await _until(lambda: working.refusal)
+        assert "two histories" in (working.refusal or "")
 
 
 def _latest(store: ObjectStore) -> str | None:

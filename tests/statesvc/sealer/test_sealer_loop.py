@@ -148,12 +148,11 @@ async def test_a_sealer_that_refuses_says_why_and_signs_nothing(
         assert await log.rows("SELECT FROM statesvc.sealing_refusal") == []
 
 
-async def test_the_sweep_finds_what_no_wake_up_announced(database: Any) -> None:
-    async with story(database) as log:
-        await log.act()
-        async with running(database) as (sealer, _):
-            await until(lambda: _true(sealer.leads))
-            await until(lambda: _sealed(log, 1))
+async def test_the_sweep_finds_what_no_wake_up_announced(database: Any, event_log: Story) -> None:
+    await event_log.act()
+    async with running(database) as (sealer, _):
+        await until(lambda: _true(sealer.leads))
+        await until(lambda: _sealed(event_log, 1))
 
 
 async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(

@@ -1,16 +1,21 @@
-"""Whatever signs, and through every rotation: a test send verifies by what its subscriber was
-given.
-"""
+"""Secrets of subscriptions: chosen, rotated, and used by a test delivery."""
 
 import base64
 import contextlib
 from typing import Any
+from uuid import uuid4
 
+import orjson
+import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from standardwebhooks.webhooks import Webhook
 
-from tests.statesvc.subscriptions.conftest import Api
+from projections.notification_type import NotificationType
+from statesvc.http.keys.key_store import Scope
+from statesvc.subscriptions import connection_test
+from tests.contract import hook_validators
+from tests.statesvc.subscriptions.conftest import URL, Api
 
 
 async def test_a_test_is_sent_once_signed_with_both_secrets_and_leaves_no_trace(
@@ -93,3 +98,197 @@ async def test_a_rotation_without_grace_ends_the_former_secret_now(api: Api, hea
     await api("POST", f"/{made['id']}/test")
     assert len(got[0][0]["webhook-signature"].split()) == 1
     assert (await api("POST", f"/{made['id']}/rotate-secret", grace_hours=1000))[0] == 422
+
+
+SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+SEED = "whsk_" + base64.b64encode(bytes(range(32))).decode()
+
+
+async def test_a_subscription_is_made_once_under_the_id_and_the_secret_that_were_chosen(
+    api: Api,
+) -> None:
+    path = f"/{uuid4()}"
+    wish = {
+        "url": URL,
+        "carriers": ["ups", "fedex"],
+        "rate_per_second": 2.5,
+        "give_up_after_seconds": {"shipment.updated": 60},
+    }
+    assert (await api("PUT", path, {**wish, "secret": SECRET}))[0] == 201
+    status, found = await api("PUT", path, {**wish, "carriers": ["fedex", "ups"], "secret": SECRET})
+    assert (status, found["id"], "secret" in found) == (200, path[1:], False)
+    assert await api.rows(
+        "SELECT count(*) FROM statesvc.action WHERE verb = 'subscription.create'"
+    ) == [(1,)]
+    others: list[dict[str, Any]] = [
+        {"url": f"{URL}/2"},
+        {"carriers": ["ups"]},
+        {"rate_per_second": 2},
+        {"give_up_after_seconds": {}},
+        {"coalesce": False},
+    ]
+    for other in others:
+        assert (await api("PUT", path, {**wish, "secret": SECRET, **other}))[1][
+            "code"
+        ] == "conflict"
+    assert (await api("PUT", path, {**wish, "secret": SECRET[:-6] + "BBBBA="}))[1][
+        "code"
+    ] == "conflict"
+
+
+async def test_another_owner_and_a_deleted_subscription_are_a_conflict_that_says_nothing_of_them(
+    api: Api,
+) -> None:
+    path, wish = f"/{uuid4()}", {"url": URL, "secret": SECRET}
+    assert (await api("PUT", path, wish))[0] == 201
+    own, api.key = api.key, await api.another(Scope.SUBSCRIPTIONS, owner="stranger")
+    status, refused = await api("PUT", path, wish)
+    assert (status, refused["code"]) == (409, "conflict")
+    assert (await api("PUT", f"{path}/secret", {"secret": SECRET}))[0] == 404
+    api.key = own
+    assert (await api("DELETE", path))[0] == 204
+    assert (await api("PUT", path, wish))[1] == refused
+
+
+async def test_a_chosen_secret_replaces_the_present_one_and_again_changes_nothing(api: Api) -> None:
+    made = await api.make(key_type="ed25519")
+    path = f"/{made['id']}/secret"
+    status, shown = await api("PUT", path, {"secret": SEED, "grace_hours": 1})
+    assert (status, len(shown["public_keys"])) == (200, 2)
+    assert (await api("PUT", path, {"secret": SEED, "grace_hours": 1}))[1]["public_keys"] == shown[
+        "public_keys"
+    ]
+    status, shown = await api("PUT", path, {"secret": SECRET, "grace_hours": 0})
+    assert (shown["key_type"], shown["public_keys"]) == ("hmac", [])
+    rotated = await api.rows(
+        "SELECT count(*) FROM statesvc.action WHERE verb = 'subscription.rotate_secret'"
+    )
+    assert rotated == [(2,)]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "",
+        "whsec_",
+        "whsec_AAAA",
+        SECRET[:-1],
+        SECRET.replace("whsec_", ""),
+        SEED + "A",
+        "whsec_" + "A" * 88,
+        "whsk_" + "A" * 32,
+    ],
+)
+async def test_what_is_no_secret_is_refused_without_repeating_it(api: Api, secret: str) -> None:
+    for path in (f"/{uuid4()}", f"/{uuid4()}/secret"):
+        body: dict[str, Any] = (
+            {"secret": secret} if path.endswith("secret") else {"url": URL, "secret": secret}
+        )
+        status, problem = await api("PUT", path, body)
+        assert (status, [error["pointer"] for error in problem["errors"]]) == (
+            422,
+            ["/body/secret"],
+        )
+        assert len(secret) < 8 or secret not in str(problem)
+
+
+async def test_a_secret_of_the_other_kind_is_refused(api: Api) -> None:
+    status, problem = await api("PUT", f"/{uuid4()}", {"url": URL, "secret": SEED})
+    assert (status, "different kinds" in str(problem)) == (422, True)
+
+
+@pytest.mark.parametrize("kind", NotificationType)
+async def test_it_is_the_example_of_its_type_signed_and_listed(
+    api: Api, heard: Any, kind: NotificationType
+) -> None:
+    url, got = heard
+    made = await api.make(url=url)
+    status, result = await api("POST", f"/{made['id']}/test", {"type": kind.value})
+    assert (status, result["type"], result["outcome"], result["status_code"]) == (
+        200,
+        kind.value,
+        "refused",
+        500,
+    )
+    ((headers, sent),) = got
+    body = Webhook(made["secret"]).verify(sent, headers)
+    hook_validators()[kind].validate(body)
+    assert (body["type"], body["data"]["test"], headers["webhook-id"]) == (
+        kind.value,
+        True,
+        result["webhook_id"],
+    )
+    (listed,) = (await api("GET", f"/{made['id']}/attempts"))[1]["items"]
+    assert {
+        name: listed[name]
+        for name in ("webhook_id", "type", "test", "number", "outcome", "status_code", "response")
+    } == {
+        "webhook_id": result["webhook_id"],
+        "type": kind.value,
+        "test": True,
+        "number": 1,
+        "outcome": "refused",
+        "status_code": 500,
+        "response": None,
+    }
+    assert (listed["carrier_id"], listed["tracking_number"]) == (
+        body["data"].get("carrier_id"),
+        body["data"].get("tracking_number"),
+    )
+    for table in (
+        "notification",
+        "outbox",
+        "attempt",
+        "open_attempt",
+        "subscription_failing",
+        "dead_letter",
+    ):
+        assert await api.rows(f"SELECT FROM statesvc.{table}") == []
+
+
+async def test_it_has_the_payload_of_its_subscription(api: Api, heard: Any) -> None:
+    url, got = heard
+    api.key = await api.another(Scope.SUBSCRIPTIONS, Scope.READ, Scope.PII)
+    full, personal = (
+        await api.make(url=url, payload="full"),
+        await api.make(url=url, payload="full", pii=True),
+    )
+    for made in (full, personal):
+        await api("POST", f"/{made['id']}/test", {"type": "shipment.status_changed"})
+    without, with_pii = (orjson.loads(body)["data"] for _, body in got)
+    assert without["shipment"]["status"] == with_pii["shipment"]["status"] == without["to"]
+    assert "signed_by" not in without["event"]
+    assert with_pii["event"]["signed_by"] == with_pii["shipment"]["signed_by"] == "SAMPLE"
+
+
+async def test_an_unknown_type_is_refused_with_those_that_there_are(api: Api, heard: Any) -> None:
+    url, got = heard
+    made = await api.make(url=url)
+    wrong: Any
+    for wrong in ({"type": "shipment.lost"}, {"type": None}, {"kind": "shipment.updated"}, []):
+        status, problem = await api("POST", f"/{made['id']}/test", wrong)
+        assert (status, problem["code"]) == (422, "invalid_request")
+    _, problem = await api("POST", f"/{made['id']}/test", {"type": "shipment.lost"})
+    assert "shipment.status_changed" in problem["errors"][0]["detail"]
+    assert got == []
+
+
+async def test_the_newest_are_listed_in_pages_and_forgotten_with_the_subscription(
+    api: Api, heard: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_test, "RECORDED_MAX", 3)
+    made, other = await api.make(url=heard[0]), await api.make(url=heard[0])
+    sent = [(await api("POST", f"/{made['id']}/test"))[1]["webhook_id"] for _ in range(5)]
+    await api("POST", f"/{other['id']}/test")
+    seen, cursor = [], None
+    while True:
+        _, page = await api(
+            "GET", f"/{made['id']}/attempts", limit=2, **({"cursor": cursor} if cursor else {})
+        )
+        seen += [one["webhook_id"] for one in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert seen == sent[:1:-1]
+    await api("DELETE", f"/{made['id']}")
+    assert len(await api.rows("SELECT FROM statesvc.test_attempt")) == 1

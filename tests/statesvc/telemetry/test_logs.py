@@ -1,7 +1,13 @@
+"""Log lines: structured, short, counted by minute in a storm, and without personal data."""
+
+import ast
+import asyncio
 import io
 import logging
 import sys
 import warnings
+from collections.abc import Iterator
+from pathlib import Path
 
 import orjson
 import psycopg
@@ -10,6 +16,10 @@ import structlog
 from opentelemetry.sdk.trace import TracerProvider
 
 from statesvc.telemetry.logs import configure_logging
+from statesvc.telemetry.metrics import Telemetry
+from statesvc.telemetry.minute_log import Refusals
+from statesvc.telemetry.redaction import KEYS
+from statesvc.telemetry.short_line import short_line
 
 SECRETS = (
     "Jane Doe",
@@ -223,3 +233,72 @@ def test_a_stream_that_broke_stops_nobody(stream: io.StringIO) -> None:
     stream.close()
     structlog.get_logger().error("failed")
     logging.getLogger("aiohttp.server").error("failed")
+
+
+ROOT = Path(__file__).parents[3]
+LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
+
+
+def logged_keys() -> Iterator[tuple[str, str]]:
+    for package in ("statesvc", "events", "projections"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                match node:
+                    case ast.Call(
+                        func=ast.Attribute(
+                            value=ast.Name(id="log" | "_log" | "logger"), attr=attribute
+                        ),
+                        keywords=keywords,
+                    ) if attribute in LEVELS:
+                        for keyword in keywords:
+                            yield f"{path.relative_to(ROOT)}:{node.lineno}", keyword.arg or "**"
+                    case _:
+                        pass
+
+
+def test_every_key_that_the_code_logs_is_on_the_list() -> None:
+    unknown = [
+        (place, key) for place, key in logged_keys() if key not in KEYS and key != "exc_info"
+    ]
+    assert unknown == []
+
+
+async def test_the_first_of_a_kind_is_logged_at_once_and_the_others_together() -> None:
+    telemetry = Telemetry()
+    refusals = Refusals(telemetry, every_seconds=0.1)
+    with structlog.testing.capture_logs(
+        processors=[structlog.contextvars.merge_contextvars]
+    ) as logged:
+        with structlog.contextvars.bound_contextvars(token="of one request"):
+            for _ in range(500):
+                refusals.count("head_timeout")
+        refusals.count("connections")
+        assert [(line["cause"], line["count"]) for line in logged] == [
+            ("head_timeout", 1),
+            ("connections", 1),
+        ]
+        async with asyncio.timeout(5):
+            while len(logged) < 3:  # noqa: ASYNC110 - a timer logs it
+                await asyncio.sleep(0.01)
+        assert (logged[2]["cause"], logged[2]["count"]) == ("head_timeout", 499)
+        assert ["token" in line for line in logged] == [True, False, False], (
+            "a sum is about no single one"
+        )
+    exposed = telemetry.exposition().decode()
+    assert 'statesvc_refusals_total{cause="head_timeout"} 500.0' in exposed
+    assert 'statesvc_refusals_total{cause="connections"} 1.0' in exposed
+    telemetry.close()
+
+
+def test_lists_are_cut_and_texts_with_blanks_are_quoted() -> None:
+    fields = {
+        "event": "functions_applied",
+        "process": "up",
+        "timestamp": "2026-11-26T20:00:00Z",
+        "files": list("abcde"),
+        "why": "no room",
+    }
+    assert (
+        short_line(fields, colour=False)
+        == "20:00:00 up             functions_applied files='a, b, c and 2 more'  why='no room'"
+    )

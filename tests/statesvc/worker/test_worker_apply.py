@@ -1,13 +1,18 @@
 """Effects of a batch on the log and on the shipments, as a push is worked on."""
 
 import json
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+import pytest
+
+from events.carriers import CARRIERS
 from statesvc.bodies.sealed_message import SILENT, seal_message
 from statesvc.ingress.group_commit import put
+from statesvc.log.json_compression import decompress_json
 from statesvc.subscriptions.subscription_store import SubscriptionRequest, create
-from tests.world.shop import CARRIER_ID, Shop, says, shipment
+from tests.world.shop import CARRIER_ID, MORNING, Shop, says, shipment
 
 SHIPMENT = """
     SELECT status, reason, flags, delivered_at, attempts, terminal, estimated_delivery, signed_by_event_id, last_event_at, status_since
@@ -287,3 +292,79 @@ async def test_a_silent_message_moves_its_shipment_and_notifies_nobody(shop: Sho
     assert await shop.value("SELECT count(*) FROM statesvc.outbox") == 0
     await shop.say(DELIVERED)
     assert await shop.value("SELECT count(*) FROM statesvc.outbox") == 1
+
+
+TIMES = "SELECT status, status_since, delivered_at, last_event_at FROM statesvc.shipment"
+
+
+async def test_appended_events_are_counted_by_where_their_offset_comes_from(shop: Shop) -> None:
+    scan = {"number": "N1", "status": "in_transit"}
+    await shop.say(scan)
+    await shop.say(scan, envelope=2)
+    await shop.say({"number": "N1", "status": "delivered", "is_timed": False})
+    counted = shop.context.telemetry.exposition().decode()
+    assert 'statesvc_event_times_total{carrier="acme",tz_source="explicit"} 1.0' in counted
+    assert 'statesvc_event_times_total{carrier="acme",tz_source="received"} 1.0' in counted
+
+
+async def test_a_delivery_without_a_time_says_no_time_until_one_is_printed(shop: Shop) -> None:
+    await shop.say({"number": "N1", "status": "in_transit"})
+    await shop.say({"number": "N1", "status": "delivered", "minute": 60, "is_timed": False})
+    assert await shop.rows(TIMES) == [("delivered", None, None, MORNING)]
+    later = MORNING.replace(hour=10)
+    await shop.say({"number": "N1", "status": "delivered", "minute": 120})
+    assert await shop.rows(TIMES) == [("delivered", later, later, later)]
+
+
+def evri(events: str) -> bytes:
+    step = {"dateTime": "2026-03-02T10:04:00Z", "trackingStage": {"trackingStageCode": "4_COURIER"}}
+    return json.dumps(
+        {"results": [{"parcelIdentifiers": [{"type": "BARCODE", "value": "H1"}], events: [step]}]}
+    ).encode()
+
+
+async def test_a_list_under_another_name_is_a_dead_letter_and_counted_as_rejected(
+    shop: Shop,
+) -> None:
+    shop.context = replace(shop.context, carriers=CARRIERS)
+    await shop.push(evri("trackingEvents"), evri("steps"), b'{"results": []}', carrier_id="evri")
+    await shop.work()
+    counted = shop.context.telemetry.exposition().decode()
+    for outcome in ("applied", "rejected", "empty"):
+        assert (
+            f'statesvc_messages_settled_total{{carrier="evri",outcome="{outcome}"}} 1.0' in counted
+        )
+    (detail,) = await shop.rows("SELECT detail FROM statesvc.dead_letter WHERE kind <> 'code'")
+    assert detail == (
+        "/results/0/trackingEvents: nothing is read here: the known list or object is absent",
+    )
+
+
+SCANS: list[dict[str, Any]] = [
+    {"number": "P1", "status": "picked_up", "minute": 1, "code": "A"},
+    {"number": "P1", "status": "in_transit", "minute": 5, "code": "B"},
+    {"number": "P1", "status": "in_transit", "minute": 5, "code": "C"},
+    {"number": "P1", "status": "delivered", "minute": 9, "code": "D"},
+]
+
+
+@pytest.mark.parametrize(
+    "listed", [(0, 1, 2, 3), (3, 2, 1, 0)], ids=["oldest first", "newest first"]
+)
+async def test_versions_grow_with_time_and_the_transition_names_the_newest_scan(
+    shop: Shop, listed: tuple[int, ...]
+) -> None:
+    await shop.say(*(SCANS[place] for place in listed))
+    events = await shop.events("P1")
+    assert [event["raw"]["code"] for event in events] == ["A", "B", "C", "D"]
+    named = json.loads(
+        decompress_json(await shop.value("SELECT canonical FROM statesvc.transition"))
+    )
+    assert (named["event_id"], named["sequence"]) == (events[-1]["event_id"], 4)
+
+
+async def test_scans_that_are_listed_anyhow_are_sorted_and_keep_their_order_within_an_instant(
+    shop: Shop,
+) -> None:
+    await shop.say(*(SCANS[place] for place in (1, 3, 0, 2)))
+    assert [event["raw"]["code"] for event in await shop.events("P1")] == ["A", "B", "C", "D"]

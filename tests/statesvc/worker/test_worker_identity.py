@@ -8,7 +8,7 @@ import pytest
 
 from events.identity.recipe import Recipe
 from events.identity.recipes import RECIPES
-from tests.statesvc.worker.test_worker_between import process_after_the_other
+from tests.statesvc.worker.test_worker_together import process_after_the_other
 from tests.world.shop import CARRIER_ID, Shop, says
 
 SCAN = {"number": "A", "status": "delivered", "type": "D", "code": "OK"}

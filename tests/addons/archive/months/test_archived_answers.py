@@ -1,14 +1,31 @@
-"""Every answer about an archived month is what it was before, byte for byte."""
+"""Answers about archived months: the same bytes as before, to each question, also told again."""
 
+import re
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
 
+import duckdb
 import orjson
 import pytest
 
 from events.merkle.checkpoint import VerifierKey
 from statesvc.addons.evidence.check_bundle import check
-from tests.world.log_archivist import OLD, Archivist
+from statesvc.database.pool import Pool
+from statesvc.log.transitions import read_transitions
+from statesvc.reading.rollout_store import RolloutSettings, set_rollout
+from statesvc.shipments.rebuild.rebuild import Rebuild
+from statesvc.subscriptions.replay import ReplayRequest, replay
+from statesvc.telemetry.metrics import Telemetry
+from statesvc.worker.batch_context import BatchContext
+from tests.addons.mappings.test_history_reread import again
+from tests.statesvc.reading.planted import CARRIER, MISREAD
+from tests.world.attack import places
+from tests.world.log_archivist import OLD, Archivist, shipment
+from tests.world.shop import CARRIER_ID, Shop
+from tests.world.shop import shipment as acme
 
 NUMBERS = (*OLD, "1Z0007")
 
@@ -103,3 +120,159 @@ async def test_a_proof_is_found_by_event_id(archivist: Archivist, api: Any, numb
         await _get(api, key, "/v1/proofs/inclusion", carrier_id="ups", event_id=event_id) == before
     )
     assert before[0] == 200
+
+
+async def test_what_was_misread_in_an_archived_month_is_corrected(
+    archivist: Archivist, pool: Pool
+) -> None:
+    telemetry = Telemetry()
+    keyring = archivist.log.keyring
+    context = BatchContext(
+        pool=pool,
+        keyring=keyring,
+        carriers={CARRIER_ID: CARRIER},
+        telemetry=telemetry,
+        worker="worker-1",
+    )
+    shop = Shop(context, archivist.connection, archivist.database, keyring)
+    await set_rollout(
+        shop.connection,
+        CARRIER_ID,
+        RolloutSettings(candidate="2", percent=100),
+        why="test",
+        actor="tester",
+    )
+    await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
+    await archivist.log.seal()
+    await archivist.pass_days(70)
+    await archivist.archived()
+    events = f"SELECT kind FROM statesvc.event WHERE shipment_id = '{acme('A1')}' ORDER BY version"
+    assert await archivist.log.rows(events) == []
+
+    assert (await again(shop, archive=archivist.folder, dry_run=True)).corrected == 1
+    report = await again(shop, archive=archivist.folder)
+    assert (report.corrected, report.transitions) == (1, 1)
+    assert await archivist.log.rows(events) == [("scan",), ("correction",)]
+    assert (
+        await shop.value("SELECT status FROM statesvc.shipment WHERE shipment_id = %s", acme("A1"))
+        == "in_transit"
+    )
+    assert (await again(shop, archive=archivist.folder)).corrected == 0
+    telemetry.close()
+    await archivist.log.seal()
+    assert places(archivist.verify()) == []
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_a_subscriber_may_be_told_again_of_an_archived_month(archivist: Archivist) -> None:
+    transitions = (
+        "SELECT sequence, recorded_at FROM statesvc.transition WHERE shipment_id ="
+        f" '{shipment('1Z0001')}' ORDER BY sequence"
+    )
+    before = await archivist.log.rows(transitions)
+    subscription_id = uuid4()
+    await archivist.as_owner(
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
+        f" sealed_secrets, shipments) VALUES ('{subscription_id}', statesvc.clock(), 'tester',"
+        " 'bootstrap', 'https://x.example/', '{}', '{ups/1Z0001}')"
+    )
+    await archivist.archived()
+    assert await archivist.log.rows(transitions) == []
+
+    order = ReplayRequest(
+        subscription_id=subscription_id,
+        since=before[0][1],
+        until=before[-1][1].replace(year=before[-1][1].year + 1),
+        open_end=True,
+        delivered_too=False,
+        dry_run=False,
+        actor="tester",
+        run_id=uuid4(),
+    )
+    planned = await replay(
+        archivist.connection, replace(order, dry_run=True), archive=archivist.archive
+    )
+    done = await replay(archivist.connection, order, archive=archivist.archive)
+    assert (planned.put, done.put, done.never_written) == (len(before),) * 3
+    output = (
+        f"SELECT sequence FROM statesvc.notification WHERE subscription_id = '{subscription_id}'"
+        " ORDER BY sequence"
+    )
+    assert await archivist.log.rows(output) == [(sequence,) for sequence, _ in before]
+    entries = (
+        f"SELECT sequence, replayed FROM statesvc.fanout WHERE '{subscription_id}' = ANY"
+        " (subscriptions) ORDER BY sequence"
+    )
+    assert await archivist.log.rows(entries) == [(sequence, False) for sequence, _ in before], (
+        "for the first time"
+    )
+
+
+PAGE: Final = Path(__file__).parents[4] / "docs" / "archive-queries.md"
+VIEWS, *QUESTIONS = re.findall(r"```sql\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_duckdb_answers_each_question_of_the_page(archivist: Archivist) -> None:
+    month = await archivist.archived()
+    with duckdb.connect() as connection:
+        connection.execute(VIEWS.replace("/var/lib/statesvc/archive", str(archivist.folder)))
+        for question in QUESTIONS:
+            rows = connection.execute(question).fetchall()
+            assert rows or "unmapped" in question or "picked_up IS NOT NULL" in question, question
+        events = connection.execute("SELECT count(*) FROM events").fetchall()
+        entries = connection.execute("SELECT count(*) FROM entries").fetchall()
+    assert events == [(month.events,)]
+    assert entries == [(month.entries,)]
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_the_stream_resumes_from_an_archived_index(archivist: Archivist) -> None:
+    head = await archivist.log.seal()
+
+    async def output(step: int) -> list[Any]:
+        archive, size = archivist.archive, head.tree_size
+        return [
+            transition
+            for begin in range(0, size, step)
+            for transition in await read_transitions(
+                archivist.connection, begin=begin, end=min(begin + step, size), archive=archive
+            )
+        ]
+
+    before = await output(1000)
+    await archivist.archived()
+    assert await output(1000) == before
+    assert await output(3) == before
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_a_rebuild_folds_archive_and_tables(archivist: Archivist) -> None:
+    task = Rebuild(
+        owner_dsn=archivist.database.owner_dsn,
+        actor="test",
+        processes=2,
+        progress=lambda *_: None,
+        archive=archivist.archive,
+    )
+    events, drift = await task.compare()
+    assert drift == []
+    await archivist.archived()
+    assert await task.compare() == (events, [])
+    assert await task.rebuild() == events
+    assert await task.compare() == (events, [])
+    rows = await archivist.log.rows("SELECT shipment_id FROM statesvc.shipment")
+    assert {shipment(number) for number in OLD} <= {shipment_id for (shipment_id,) in rows}
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_a_period_brings_back_all_that_was_said_of_in_it(archivist: Archivist) -> None:
+    month = await archivist.archived()
+    await archivist.archive.restore_period(
+        archivist.connection, month.begins, datetime(2040, 1, 1, tzinfo=UTC)
+    )
+    for number in OLD:
+        count = await archivist.log.rows(
+            f"SELECT count(*) FROM statesvc.event WHERE shipment_id = '{shipment(number)}'"
+        )
+        assert count[0][0] >= 5, number

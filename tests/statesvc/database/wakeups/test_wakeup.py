@@ -7,14 +7,12 @@ import random
 import signal
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.database.wakeups.wakeup import INBOX, OUTBOX, reconnect_delays
@@ -233,27 +231,6 @@ def test_reconnect_delays_double_up_to_five_seconds_with_jitter() -> None:
         ceiling = min(0.1 * 2**index, 5.0)
         assert ceiling / 2 <= delay <= ceiling
     assert len({round(delay, 6) for delay in delays[10:]}) > 30
-
-
-@pytest.mark.usefixtures("own_processes")
-async def test_both_come_back_after_a_restart_of_the_server(tmp_path: Path) -> None:
-    server = EmbeddedServer(tmp_path / "data", overrides={"fsync": "off"})
-    dsn = (await asyncio.to_thread(server.start)).service
-    listener, waker = Listener(dsn, [INBOX]), Waker(dsn)
-    try:
-        await listener.start()
-        await waker.start()
-        waker.wake(INBOX)
-        await until(lambda: listener.is_up)
-        await asyncio.to_thread(server.restart, immediate=True)
-        await until(lambda: listener.is_up)
-        listener.event(INBOX).clear()
-        waker.wake(INBOX)
-        await asyncio.wait_for(listener.event(INBOX).wait(), 10)
-    finally:
-        await listener.stop()
-        await waker.stop()
-        await asyncio.to_thread(server.stop)
 
 
 async def backend(dsn: str, application_name: str) -> int:

@@ -1,6 +1,7 @@
-"""Transitions of the breaker: when asking stops, and how it begins again."""
+"""When a subscriber is left alone: circuit breaker, budget of retries, signals."""
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
 from statesvc.delivery.limiter.circuit_breaker import (
@@ -12,6 +13,9 @@ from statesvc.delivery.limiter.circuit_breaker import (
     BreakerState,
     CircuitBreaker,
 )
+from statesvc.delivery.limiter.retry_budget import BALANCE_MAX, FLOOR_PER_SECOND, SHARE, RetryBudget
+from statesvc.delivery.limiter.signal import Signal, pause_asked_for, signal_of
+from statesvc.delivery.outcome import AttemptOutcome, outcome_of
 
 
 def end(
@@ -148,3 +152,118 @@ def test_it_is_closed_or_says_until_when_it_is_not(ends: list[tuple[bool, float]
             or breaker.open_until > now
             or breaker.state is BreakerState.OPEN
         )
+
+
+def spend(budget: RetryBudget, now: float) -> int:
+    retries = budget.available(now)
+    for _ in range(retries):
+        budget.retry(now)
+    return retries
+
+
+def test_vain_retries_come_to_a_fifth_of_the_first_attempts_and_the_floor() -> None:
+    budget, retries = RetryBudget(), 0
+    for second in range(100):
+        for _ in range(500):
+            budget.first()
+            retries += spend(budget, float(second))
+    expected = 100 * (500 * SHARE + FLOOR_PER_SECOND)
+    assert expected * 0.9 < retries <= expected + BALANCE_MAX
+
+
+def test_a_quiet_receiver_still_gets_its_retries() -> None:
+    budget = RetryBudget()
+    assert spend(budget, 0) == BALANCE_MAX
+    assert spend(budget, 0) == 0
+    assert 0 < budget.seconds_until_next(0) <= 1 / FLOOR_PER_SECOND
+    assert spend(budget, 1) == FLOOR_PER_SECOND
+    assert spend(budget, 1000) == BALANCE_MAX
+
+
+def test_retries_that_are_taken_cost_nothing() -> None:
+    budget = RetryBudget()
+    for _ in range(1000):
+        assert budget.available(0) > 0
+        budget.retry(0)
+        budget.taken()
+
+
+@given(
+    st.lists(
+        st.one_of(st.just("first"), st.just("retry"), st.just("taken"), st.floats(0, 10)),
+        max_size=200,
+    )
+)
+def test_it_never_allows_more_than_its_balance_at_once(steps: list[str | float]) -> None:
+    budget, now = RetryBudget(), 0.0
+    for step in steps:
+        match step:
+            case "first":
+                budget.first()
+            case "retry":
+                budget.retry(now)
+            case "taken":
+                budget.taken()
+            case float():
+                now += step
+        assert budget.available(now) <= BALANCE_MAX
+        assert (budget.seconds_until_next(now) == 0) == (budget.available(now) >= 1)
+
+
+def test_2xx_is_well_and_5xx_408_and_429_are_overload_and_the_rest_says_nothing() -> None:
+    for status in range(100, 600):
+        signal = signal_of(outcome_of(status), status)
+        if 200 <= status < 300:
+            assert signal is Signal.OK
+        else:
+            assert signal is (
+                Signal.OVERLOADED if status >= 500 or status in {408, 429} else Signal.REFUSED
+            )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "signal"),
+    [
+        (AttemptOutcome.TIMED_OUT, Signal.OVERLOADED),
+        (AttemptOutcome.UNREACHABLE, Signal.OVERLOADED),
+        (AttemptOutcome.ADDRESS_REFUSED, Signal.REFUSED),
+        (AttemptOutcome.UNSIGNED, Signal.REFUSED),
+        (AttemptOutcome.CLIENT_MISSING, Signal.REFUSED),
+    ],
+)
+def test_no_answer_is_overload_unless_nothing_was_sent(
+    outcome: AttemptOutcome, signal: Signal
+) -> None:
+    assert signal_of(outcome, None) is signal
+
+
+@pytest.mark.parametrize(
+    ("outcome", "signal"),
+    [
+        (AttemptOutcome.NOT_STORED, Signal.OVERLOADED),
+        (AttemptOutcome.UNROUTABLE, Signal.REFUSED),
+        (AttemptOutcome.DENIED, Signal.REFUSED),
+    ],
+)
+def test_of_what_a_broker_answers_only_a_want_of_room_is_overload(
+    outcome: AttemptOutcome, signal: Signal
+) -> None:
+    assert signal_of(outcome, None) is signal
+
+
+@pytest.mark.parametrize(
+    ("status", "retry_after", "pause"),
+    [
+        (429, 30.0, 30.0),
+        (503, 30.0, 30.0),
+        (503, 0.0, 1.0),
+        (429, 1e9, 86_400.0),
+        (429, None, None),
+        (500, 30.0, None),
+        (None, 30.0, None),
+    ],
+)
+def test_only_429_and_503_ask_for_a_pause_within_bounds(
+    status: int | None, retry_after: float | None, pause: float | None
+) -> None:
+    assert pause_asked_for(status, retry_after) == pause

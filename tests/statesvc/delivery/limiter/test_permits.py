@@ -141,32 +141,6 @@ class PermitsMachine(RuleBasedStateMachine):
 TestPermits = PermitsMachine.TestCase
 
 
-def test_one_subscription_holds_at_most_a_quarter_however_well_it_answers() -> None:
-    permits, subscription_id, now, peak = Permits(16), uuid4(), 0.0, 0
-    for _ in range(2000):
-        now += 0.01
-        offer = permits.offer(now, limit=64)
-        allowance = offer.known.get(subscription_id, offer.fresh)
-        taken = [permits.take(subscription_id, now, is_retry=False) for _ in range(allowance.free)]
-        peak = max(peak, len(taken))
-        permits.claimed(
-            offer, found=Counter({subscription_id: len(taken)}), found_retries=Counter()
-        )
-        for permit in taken:
-            assert permit is not None
-            end = AttemptEnd(signal=Signal.OK, at=now + 0.005, latency_seconds=0.005)
-            permits.give(subscription_id, permit, end)
-            permits.settled(subscription_id, end)
-    assert peak == 4
-
-
-@pytest.mark.parametrize("total", [1, 2, 3, 4, 7, 256])
-def test_everybody_gets_at_least_one_permit(total: int) -> None:
-    offer = Permits(total).offer(0, limit=64)
-    assert offer.fresh.free == max(1, min(FRESH.free, total // 4))
-    assert offer.free == min(total, 64)
-
-
 def test_the_bound_is_at_least_one() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Permits(0)
@@ -242,19 +216,6 @@ def test_retries_that_were_withheld_are_claimed_after_news_that_earned_them() ->
     permits.claimed(offer, found=Counter({subscription_id: 1}), found_retries=Counter())
     assert permits.offer(0, limit=64).known[subscription_id].free > 0
     assert permits.wants_more(subscription_id)
-
-
-def test_an_answer_that_comes_during_a_claim_is_heeded() -> None:
-    permits, subscription_id = Permits(16), uuid4()
-    first = permits.take(subscription_id, 0, is_retry=False)
-    assert first is not None
-    end = AttemptEnd(signal=Signal.OVERLOADED, at=1, latency_seconds=1, asks_to_wait=True)
-    permits.give(subscription_id, first, end)
-    assert permits.take(subscription_id, 1, is_retry=False) is None
-    permits.settled(subscription_id, end)
-    assert permits.take(subscription_id, 1, is_retry=False) is not None, (
-        "from here on the database holds the pause"
-    )
 
 
 def test_an_idle_limiter_is_forgotten_and_one_that_is_in_use_or_broken_is_not() -> None:
