@@ -25,6 +25,8 @@ _DEPARTURES: Final = frozenset({"DP"})
 _UNLOADS: Final = frozenset({"UL"})
 _PICKUPS: Final = frozenset({"PU", "PC", "PT", "OR", "XD"})
 
+# (carrier_id, code of a retraction that names no event) -> codes of the scans that it can mean. Any
+# other can mean any scan.
 FAMILIES: Final[Mapping[tuple[str, str], frozenset[str]]] = {
     ("ups", "CA"): _ARRIVALS,
     ("ups", "UA"): _ARRIVALS,
@@ -33,10 +35,6 @@ FAMILIES: Final[Mapping[tuple[str, str], frozenset[str]]] = {
     ("ups", "CL"): _UNLOADS,
     ("ups", "VP"): _PICKUPS,
 }
-"""(carrier_id, code of a retraction that names no event) -> codes of the scans that it can mean.
-
-Any other can mean any scan.
-"""
 
 
 @dataclass(frozen=True, slots=True)

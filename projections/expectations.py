@@ -36,6 +36,8 @@ class Expectation(StrEnum):
     """An awaited number without any event: no state has it, and no rule is about it."""
 
 
+# The statuses in which scans are expected: before, there is `not_picked_up`; where it waits for its
+# receiver, `pickup_expiring`.
 STALLABLE: Final = frozenset(
     {
         Status.PICKED_UP,
@@ -46,18 +48,13 @@ STALLABLE: Final = frozenset(
         Status.RETURNING,
     }
 )
-"""The statuses in which scans are expected: before, there is `not_picked_up`; where it waits for
-its receiver, `pickup_expiring`.
-"""
 _BEFORE_PICKUP: Final = frozenset({Status.UNKNOWN, Status.INFO_RECEIVED})
+# A deadline that had passed longer ago than this when its shipment's last event came is history
+# being loaded, and no news.
 HISTORY: Final = timedelta(days=30)
-"""A deadline that had passed longer ago than this when its shipment's last event came is history
-being loaded, and no news.
-"""
+# Below the sequence of the first observation of a shipment: negative, so that it never takes the
+# place of a change of status.
 FIRST_SEQUENCE: Final = -1_000_000
-"""Below the sequence of the first observation of a shipment: negative, so that it never takes the
-place of a change of status.
-"""
 _YEARS: Final = range(1970, 9000)
 _DAY: Final = timedelta(days=1)
 

@@ -19,10 +19,9 @@ from msgspec.json import Decoder
 from events.event import value
 from events.vocabulary import RANK, Kind, Reason, Status, TimePrecision, TzSource
 
+# (microseconds since 1970, rank, event key); the event key is the event id, of an enrichment
+# (stamp, value, event id).
 SortKey = tuple[int, int, str, str, str]
-"""(microseconds since 1970, rank, event key); the event key is the event id, of an enrichment
-(stamp, value, event id).
-"""
 
 FIRST_KEY: Final[SortKey] = (-(2**62), 0, "", "", "")
 

@@ -62,8 +62,8 @@ SCANS: Final = tuple(status for status in Status if status is not Status.UNKNOWN
 TERMINAL: Final = frozenset(
     {Status.DELIVERED, Status.RETURNED, Status.CANCELLED, Status.LOST, Status.DESTROYED}
 )
+# Scans after `delivered` that make the next `delivered` a second delivery, not a repetition.
 OUT_AGAIN: Final = frozenset({Status.OUT_FOR_DELIVERY, Status.DELIVERY_ATTEMPTED})
-"""Scans after `delivered` that make the next `delivered` a second delivery, not a repetition."""
 
 _UNDER_WAY: Final = (
     Status.IN_TRANSIT,
@@ -76,6 +76,7 @@ ACTIVE: Final = (Status.PICKED_UP, *_UNDER_WAY)
 _ENDS: Final = (Status.DELIVERED, Status.RETURNED, Status.LOST, Status.DESTROYED)
 _SEEN_ALIVE: Final = (*ACTIVE, Status.RETURNING, Status.DELIVERED, Status.RETURNED)
 
+# The first matching rule decides, as in `transitions`.
 RULES: Final = (
     # Carriers leave scans out and subscriptions begin in mid-life, so a shipment not yet possessed
     # may turn into anything.
@@ -107,7 +108,6 @@ RULES: Final = (
     Rule(tuple(sorted(TERMINAL)), SCANS, moves=False, flag=Flag.CONTRADICTED),
     Rule(tuple(Status), (Status.UNKNOWN,), moves=False),
 )
-"""The first matching rule decides, as in `transitions`."""
 
 
 def machine(model: object | None = None) -> Machine:
@@ -155,5 +155,5 @@ def _compile(declared: Machine) -> dict[tuple[Status, Status], Move]:
     return moves
 
 
+# (current status, scanned status) -> effect of the scan.
 MOVES: Final = _compile(machine())
-"""(current status, scanned status) -> effect of the scan."""

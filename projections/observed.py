@@ -8,8 +8,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.json import Decoder
 
+# Kind and cause of each observation, sorted.
 Observed = tuple[tuple[str, str], ...]
-"""Kind and cause of each observation, sorted."""
 
 
 class _Details(Struct, frozen=True, gc=False):

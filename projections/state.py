@@ -17,8 +17,8 @@ from projections.fact import FIRST_KEY, SortKey
 from projections.lifecycle import TERMINAL, Flag
 
 _FORMAT: Final = 5
+# Greater than every fact's key: no fact sorts after it, so the log is folded.
 STALE_KEY: Final[SortKey] = (2**62, 0, "", "", "")
-"""Greater than every fact's key: no fact sorts after it, so the log is folded."""
 _STATUSES: Final = {status.value: status for status in Status}
 
 
@@ -208,8 +208,8 @@ class ShipmentState:
         )
 
 
+# State of a shipment without events.
 INITIAL: Final = ShipmentState()
-"""State of a shipment without events."""
 
 
 def _instant(text: str | None) -> datetime | None:

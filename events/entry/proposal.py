@@ -20,14 +20,14 @@ from events.event import NOT_PERSONAL, Enrichment, Event, value
 from events.identity.facts import contradict
 from events.vocabulary import Kind, Verdict
 
+# Bytes of the digest of a value that a scan carries.
 CARRIED_BYTES: Final = 8
-"""Bytes of the digest of a value that a scan carries."""
 
 _SHIPMENT_ID: Final = attrgetter("shipment_id")
 _MESSAGE: Final = attrgetter("message")
 
+# carrier_id and event_id
 DedupeKey = tuple[str, str]
-"""(carrier_id, event_id)"""
 
 
 @value(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from events.identity.recipe import (
 )
 
 FACTS_FORMAT: Final = b"\x01"
+# Bytes of core, time and each part of the place.
 PARTS_BYTES: Final = (8, 8, *(4 for _ in PLACE_PARTS))
-"""Bytes of core, time and each part of the place."""
 SEPARATOR: Final = "\x1f"
 
 

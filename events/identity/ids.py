@@ -28,10 +28,9 @@ from events.parsing.service_name import service_name
 from events.parsing.times import SHIFTED
 from events.spelling import normalize_number, short, spelled
 
+# Bytes of number, discriminator, native id, codes and place together: they become keys in the
+# database, which bounds its keys.
 NAMES_BYTES_MAX: Final = 2000
-"""Bytes of number, discriminator, native id, codes and place together: they become keys in the
-database, which bounds its keys.
-"""
 
 TEXT_DIGEST_BYTES: Final = 16
 ENRICHMENT: Final = "e1-"

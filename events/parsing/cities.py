@@ -30,10 +30,11 @@ _LATIN: Final = str.maketrans(
     }
 )
 _FOREIGN: Final = re.compile("[^\x00-\u024f\u0300-\u036f\u1e00-\u1eff\u2010-\u2027\\s]")
+# Marks of Arabic that are printed or not: they change no name.
 _UNSPOKEN: Final = re.compile("[\u0640\u064b-\u0652]")
-"""Marks of Arabic that are printed or not: they change no name."""
 _WORD: Final = re.compile("[a-z0-9]+")
 _UMLAUT: Final = re.compile("([aou])e")
+# Words that carriers print behind the name of a city where a facility of theirs is.
 _NOT_OF_THE_NAME: Final = frozenset(
     {
         *("airport", "annex", "apex", "branch", "center", "centre", "city", "ddc", "delivery"),
@@ -62,7 +63,6 @@ _NOT_OF_THE_NAME: Final = frozenset(
         *("terminal", "warehouse"),
     }
 )
-"""Words that carriers print behind the name of a city where a facility of theirs is."""
 
 
 class Bearer(NamedTuple):

@@ -10,10 +10,10 @@ from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
 from events.parsing.sentences import by_sentence
 
 PARCEL_DE: Final = "parcel-de"
+# (ICE, RIC, standard event code), each blank where it makes no difference.
 PARCEL_DE_CODES: Final = meanings("dhl_parcel_de_codes.csv")
-"""(ICE, RIC, standard event code), each blank where it makes no difference."""
+# Texts in lower case; a `*` matches anything.
 BLUEDART_TEXTS: Final = meanings("bluedart_texts.csv")
-"""Texts in lower case; a `*` matches anything."""
 _DETAIL_PARTS: Final = 3
 
 parcel_de_text = by_sentence(

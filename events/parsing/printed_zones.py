@@ -25,8 +25,8 @@ from events.parsing.times import PAIR_TOLERANCE, at_offset, offset_between, zone
 from events.parsing.xml import is_xml, read_xml
 from events.vocabulary import TimePrecision, TzSource
 
+# Fields of carriers that print a wrong zone, which their readers know.
 UNTRUE: Final = {"cainiao": frozenset({"timezone"})}
-"""Fields of carriers that print a wrong zone, which their readers know."""
 
 _WORDS: Final = (b"zone", b"offset", b"utc", b"gmt")
 _NAME: Final = re.compile(r"zone|offset|utc|gmt", re.IGNORECASE)
@@ -35,8 +35,8 @@ _SIGNED: Final = re.compile(r"(?:UTC|GMT)?\s*[+-]\d|(?:UTC|GMT|Z)\Z", re.IGNOREC
 _CORRECTED: Final = frozenset({TzSource.CARRIER_DEFAULT, TzSource.ASSUMED_UTC, TzSource.LOCATION})
 _COMPARED: Final = _CORRECTED | {TzSource.EXPLICIT, TzSource.PAIR}
 OTHERWISE: Final = "a zone or an instant is printed beside a time that says another"
+# Scans compared for each printed time: a message may print it thousands of times.
 COMPARED_MAX: Final = 16
-"""Scans compared for each printed time: a message may print it thousands of times."""
 
 _ByTime = dict[str, dict[frozenset[str | None], list[int]]]
 

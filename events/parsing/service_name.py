@@ -18,8 +18,8 @@ SERVICE_RULE: Final = (
 )
 
 _SIGNS: Final = re.compile("[\u2122\u00ae\u00a9]")
+# An address, or enough digits for a telephone's.
 _OTHER: Final = re.compile(r"[@\x00-\x1f\x7f]|[0-9](?:[\s()./-]*[0-9]){6}")
-"""An address, or enough digits for a telephone's."""
 _NOTHING: Final = frozenset(
     {"", "-", "null", "none", "n/a", "na", "string", "unknown", "undefined", "other", "unspecified"}
 )

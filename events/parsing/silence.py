@@ -27,11 +27,12 @@ _DATE: Final = re.compile(
 )
 _EPOCHS: Final = (range(10**9, 2 * 10**9 + 1), range(10**12, 2 * 10**12 + 1))
 _NAME_OF_TIME: Final = re.compile(r"date|time|stamp|ts\Z|at\Z")
+# Names of errors, and of fields about the message itself, as `squashed`.
 _ERROR: Final = re.compile(
     r"err(?:or|code|msg|no|s?\Z)|fault|fail|exception|notification|warning|messages\Z|msgs\Z|"
     r"header\Z"
 )
-"""Names of errors, and of fields about the message itself, as `squashed`."""
+# Names under which an error or a notice is worded.
 _WORDS: Final = frozenset(
     {
         "code",
@@ -47,11 +48,10 @@ _WORDS: Final = frozenset(
         "title",
     }
 )
-"""Names under which an error or a notice is worded."""
+# Names of an HTTP status, which may hold an error's.
 _STATUSES: Final = frozenset({"httpcode", "httpstatus", "status", "statuscode"})
-"""Names of an HTTP status, which may hold an error's."""
+# Names of a flag that is not set where there is an error.
 _SUCCESSES: Final = frozenset({"ok", "statusflag", "success", "successful"})
-"""Names of a flag that is not set where there is an error."""
 _NO_WORDS: Final = frozenset(
     {
         "",

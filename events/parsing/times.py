@@ -28,18 +28,16 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 AMBIGUOUS: Final = "ambiguous"
 SHIFTED: Final = "shifted"
+# The place lies in a state or country with several zones, and the zone is undecided. Neither its
+# postal code nor its city decides; or the shipment goes from one zone to another, and the scan may
+# be in either.
 SPLIT_REGION: Final = "split_region"
-"""The place lies in a state or country with several zones, and the zone is undecided.
-
-Neither its postal code nor its city decides; or the shipment goes from one zone to another, and the
-scan may be in either.
-"""
+# The place is too vague: the zone is that of the shipment's origin or destination.
 OF_SHIPMENT: Final = "of_shipment"
-"""The place is too vague: the zone is that of the shipment's origin or destination."""
 
 NO_TIME: Final = frozenset({"00:00:00", "000000", "null", "None", "N/A", "-"})
+# MySQL's text for no date.
 ZERO_DATE: Final = "0000-00-00"
-"""MySQL's text for no date."""
 
 
 def received(received_at: datetime, printed: str = "") -> PrintedTime:

@@ -37,13 +37,12 @@ _AT_DESTINATION: Final = frozenset(
         Status.DELIVERED,
     }
 )
+# Names of the facilities of the United States Postal Service: `WEST PALM BEACH FL DISTRIBUTION
+# CENTER`.
 _WITH_STATE: Final = re.compile(
     r"(?P<city>[A-Z .'-]+?) (?P<state>[A-Z]{2})(?: [A-Z]+)* (?:CENTER|FACILITY|ANNEX|HUB)"
     r"(?: ANNEX)?"
 )
-"""Names of the facilities of the United States Postal Service:
-`WEST PALM BEACH FL DISTRIBUTION CENTER`.
-"""
 _WITH_COUNTRY: Final = re.compile(r"(?P<city>.+?)\s*\((?P<country>[A-Z]{2})\)")
 
 

@@ -19,11 +19,11 @@ ATTRIBUTES_MAX: Final = 256
 
 XINCLUDE: Final = "http://www.w3.org/2001/XInclude"
 
+# `bare`: it names the root and no more, so it declares no entities.
 _PROLOG_WITH_DOCTYPE: Final = re.compile(
     rb"(?:\xef\xbb\xbf)?(?:\s++|<\?.*?\?>|<!--.*?-->)*+<!DOCTYPE(?P<bare>\s++[^\s<>\[\]\"']++\s*+>)?",
     re.DOTALL | re.IGNORECASE,
 )
-"""`bare`: it names the root and no more, so it declares no entities."""
 _ENCODING: Final = re.compile(rb"<\?xml[^>]*encoding|\xff\xfe|\xfe\xff")
 _LATIN_1: Final = re.compile(
     rb"<\?xml[^>]*encoding=.(?:iso-8859-1|latin-?1|windows-1252|us-ascii)[^a-z0-9-]", re.IGNORECASE

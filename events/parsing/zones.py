@@ -22,8 +22,8 @@ _COMPARED: Final = tuple(
     datetime(2015, 1, 15, tzinfo=UTC) + timedelta(days=days) for days in range(0, 20 * 365, 91)
 )
 _RARE: Final = "rare"
+# Release of the time zones by which local times are read, such as 2026f.
 IANA_RELEASE: Final[str] = import_module("tzdata").IANA_VERSION
-"""Release of the time zones by which local times are read, such as 2026f."""
 
 
 class LocalZone(NamedTuple):

@@ -28,8 +28,8 @@ from statesvc.log.batch_row import begin_batch
 from statesvc.log.event_store import known_keys, lock_streams, reserve_streams
 from statesvc.shipments.projection_store import read_states
 
+# Time at which the last event of a new stream was recorded.
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""Time at which the last event of a new stream was recorded."""
 
 
 async def look_up(batch: AppendBatch) -> None:

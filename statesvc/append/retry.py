@@ -29,10 +29,9 @@ from statesvc.log.history import History
 REDELIVERY_FIRST_SECONDS: Final = 5.0
 REDELIVERY_MAX_SECONDS: Final = 300.0
 REDELIVERY_JITTER: Final = 0.25
+# Times that a message is given back for a transient failure, over more than an hour, before an
+# operator must decide.
 RETRIES_MAX: Final = 20
-"""Times that a message is given back for a transient failure, over more than an hour, before
-an operator must decide.
-"""
 _BACKOFF_FIRST_SECONDS: Final = 0.1
 _BACKOFF_MAX_SECONDS: Final = 2.0
 
@@ -58,6 +57,8 @@ class Fault(Enum):
     PERMANENT = "permanent"
 
 
+# Meaning of the database's failures for the messages. The state of the database is never a
+# message's fault.
 FAULTS: Final[Mapping[Failure, Fault]] = MappingProxyType(
     {
         Failure.UNAVAILABLE: Fault.TRANSIENT,  # connection lost, server full, out of disk or memory
@@ -74,10 +75,6 @@ FAULTS: Final[Mapping[Failure, Fault]] = MappingProxyType(
         Failure.REFUSED_DATA: Fault.PERMANENT,  # this row can't be stored, today or tomorrow
     }
 )
-"""Meaning of the database's failures for the messages.
-
-The state of the database is never a message's fault.
-"""
 
 
 def classify(error: BaseException) -> Fault:

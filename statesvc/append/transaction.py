@@ -33,8 +33,8 @@ from statesvc.queue.claim import Settlement, lock_leased, postpone, settle
 from statesvc.reading.pending_trials import write_trials
 from statesvc.telemetry.stages import Stage
 
+# Time that it waits for a dedupe key that another transaction is taking, or for a dead letter.
 _LOCK_SECONDS: Final = 0.5
-"""Time that it waits for a dedupe key that another transaction is taking, or for a dead letter."""
 
 
 async def append_claimed(

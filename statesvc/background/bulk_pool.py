@@ -21,12 +21,12 @@ from typing import Any, Final, Self, TypeVar
 
 from statesvc.background.niceness import own_session, run_in_idle_time
 
+# Lower than work after the ACK, too.
 NICENESS: Final = 19
-"""Lower than work after the ACK, too."""
 
 T = TypeVar("T")
+# In a process of the pool: the error that `begin` raised.
 _failures: list[Exception] = []
-"""In a process of the pool: the error that `begin` raised."""
 
 
 class BulkPool:

@@ -13,11 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+# Items in a second; six times the load of a day of eight million.
 BUSY_PER_SECOND: Final = 500
-"""Items in a second; six times the load of a day of eight million."""
 _CALM_SECONDS: Final = 2.0
+# For good, where the system does not let a process take its niceness back: between both.
 UNPRIVILEGED_NICENESS: Final = 5
-"""For good, where the system does not let a process take its niceness back: between both."""
 _CAP_SYS_NICE: Final = 23
 _SESSION: Final = Path("/proc/self/autogroup")
 

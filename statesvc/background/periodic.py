@@ -16,8 +16,8 @@ import structlog
 
 from statesvc.background.waiting import cancel_fully, set_within
 
+# Failures of a job are logged this often at most; `attempt` counts those in a row.
 _LOGGED_EVERY_SECONDS: Final = 60.0
-"""Failures of a job are logged this often at most; `attempt` counts those in a row."""
 
 log = structlog.get_logger()
 

@@ -31,10 +31,10 @@ from statesvc.background.niceness import own_session, run_in_idle_time
 
 IDLE_SECONDS: Final = 300.0
 _SIZE: Final = struct.Struct(">Q")
+# Signals that a process can take a call.
 _GREETING: Final = b"\n"
-"""Signals that a process can take a call."""
+# Lower than everything else: an answer takes seconds anyway.
 _NICENESS: Final = 19
-"""Lower than everything else: an answer takes seconds anyway."""
 
 Task = Callable[[Any], Awaitable[object]]
 

@@ -31,11 +31,11 @@ class CommandModule(Protocol):
     run: Callable[[argparse.Namespace], int]
 
 
+# Commands that run in idle time alone: they take no locks that others wait for.
 _READ_FOR_LONG: Final = frozenset({"backup", "evidence", "verify"})
-"""Commands that run in idle time alone: they take no locks that others wait for."""
 _COMPUTE_FOR_LONG: Final = _READ_FOR_LONG | {"archive", "rebuild", "renormalize"}
+# Niceness of these, as of the work after the ACK.
 _NICENESS: Final = 10
-"""Niceness of these, as of the work after the ACK."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,8 +9,8 @@ from statesvc.cli.operation_table import ListedOperation, operation_named
 from statesvc.cli.output import end_progress, show_progress
 from statesvc.http.call_progress import Progress
 
+# Parameters and answer of a call: values as JSON has them.
 Json = Any
-"""Parameters and answer of a call: values as JSON has them."""
 JSON: Final = "application/json"
 _WRONG_USE: Final = frozenset({"invalid_request", "invalid_cursor", "unknown_carrier"})
 

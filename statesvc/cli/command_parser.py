@@ -29,10 +29,10 @@ _ANYWHERE: Final[Mapping[tuple[str, ...], Mapping[str, Any]]] = {
     },
     ("--ages",): {"action": "store_true", "help": "how long ago, in place of times"},
 }
+# Those of the options above that are followed by a value.
 VALUED: Final = frozenset(
     flag for flags, described in _ANYWHERE.items() if "action" not in described for flag in flags
 )
-"""Those of the options above that are followed by a value."""
 _EXAMPLES: Final = (
     "statesvc up --demo",
     "statesvc status --watch",

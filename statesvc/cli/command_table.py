@@ -148,8 +148,8 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
 }
 
 
+# Actions of commands that are called by their name alone.
 DEFAULT_ACTIONS: Final = {"carriers": "list"}
-"""Actions of commands that are called by their name alone."""
 
 
 def command_groups() -> Mapping[str, Mapping[str, ListedCommand]]:

@@ -17,8 +17,8 @@ from statesvc.http.call_progress import CallParts
 from statesvc.http.faces import Also, Command
 from statesvc.http.views import Views, view_of
 
+# An option's value for null.
 NULL: Final = object()
-"""An option's value for null."""
 _CHOICES_SHOWN: Final = 8
 _WHY: Final = "recorded in the log"
 

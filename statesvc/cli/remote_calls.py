@@ -14,8 +14,8 @@ from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import ListedOperation, operation_named
 from statesvc.cli.service_profile import Service
 
+# Allowance for the network beyond the service's own deadline.
 _SPARE_SECONDS: Final = 10.0
-"""Allowance for the network beyond the service's own deadline."""
 _PROBLEM: Final = "application/problem+json"
 
 

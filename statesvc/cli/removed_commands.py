@@ -7,6 +7,7 @@ docs/promises.md.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+# Sentences without a full stop, by the words of a command and its options.
 REMOVED: Final[Mapping[str, str]] = {
     "archive query": "DuckDB reads the files of the archive: docs/archive-queries.md has its views",
     "cell": (
@@ -36,7 +37,6 @@ REMOVED: Final[Mapping[str, str]] = {
         "change a value of the file and compare what `statesvc normalize CARRIER FILE` prints"
     ),
 }
-"""Sentences without a full stop, by the words of a command and its options."""
 
 
 def refusal(words: Sequence[str], given: Sequence[str]) -> str | None:

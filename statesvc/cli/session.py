@@ -80,8 +80,8 @@ async def running_database(
         await asyncio.to_thread(server.stop)
 
 
+# Limits of commands that look for faults: a silent database is an answer, too.
 FINDING: Final = SessionLimits(statement_seconds=30, lock_seconds=10)
-"""Limits of commands that look for faults: a silent database is an answer, too."""
 
 
 async def require_migrated(connection: AsyncConnection[Any]) -> None:

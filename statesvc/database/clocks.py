@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Final
 
+# Beyond this no round trip, no lost second and no slow synchronisation explains the difference.
 FAR_SECONDS: Final = 3600.0
-"""Beyond this no round trip, no lost second and no slow synchronisation explains the difference."""
 _UNITS: Final = (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0))
 
 

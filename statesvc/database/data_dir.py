@@ -28,14 +28,13 @@ ROLES: Final = {
     "auditor": "statesvc_auditor",
 }
 SERVER_FOLDER: Final = "postgres"
+# PostgreSQL splits its setting of sockets at a comma, and pg_ctl hands the path to a shell, in
+# double quotes.
 _UNUSABLE: Final = ',"\\$`\r\n'
-"""PostgreSQL splits its setting of sockets at a comma, and pg_ctl hands the path to a
-shell, in double quotes.
-"""
 _LOCK: Final = "lock"
 _PASSWORDS: Final = "postgres-passwords.json"
+# macOS allows 104, Linux 108.
 _SOCKET_PATH_BYTES_MAX: Final = 100
-"""macOS allows 104, Linux 108."""
 _SOCKET_NAME: Final = ".s.PGSQL.65535"
 
 

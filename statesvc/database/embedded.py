@@ -54,8 +54,8 @@ from statesvc.settings.service_settings import DatabaseSettings
 
 _DATABASE: Final = "statesvc"
 _STARTUP_LOG: Final = "startup.log"
+# Recovery after a crash takes its time.
 _START_SECONDS: Final = 300
-"""Recovery after a crash takes its time."""
 _STOP_SECONDS: Final = 60
 _ORPHANS_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.25

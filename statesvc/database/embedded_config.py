@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Final
 
 FILE_NAME: Final = "statesvc.conf"
+# Names the socket where no TCP port is asked for.
 DEFAULT_PORT: Final = 5432
-"""Names the socket where no TCP port is asked for."""
 
 WAL_MIB_MIN: Final = 2 * 1024
 _WAL_MIB_MAX: Final = 16 * 1024

@@ -38,8 +38,8 @@ from statesvc.database.queries import queries
 from statesvc.database.service_connection import encoding_fault
 from statesvc.database.sql_errors import Failure, failure
 
+# Time that a migrator waits for another to finish.
 LOCK_WAIT_SECONDS: Final = 300.0
-"""Time that a migrator waits for another to finish."""
 _LOCK_POLL_SECONDS: Final = 0.25
 _TRIES: Final = 20
 _PAUSE_SECONDS: Final = 1.0

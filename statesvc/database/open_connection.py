@@ -22,8 +22,8 @@ from statesvc.database.session_settings import (
     prepare_sync_session,
 )
 
+# For commands: a person waits, and can end it.
 PATIENT: Final = SessionLimits(lock_seconds=60)
-"""For commands: a person waits, and can end it."""
 _INSTEAD: Final = "statesvc runs on PostgreSQL 16 or later (docs/engines.md)"
 
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+# Tokens of RDS last 15 minutes, those of Cloud SQL and Azure an hour.
 SHARED_SECONDS: Final = 10.0
-"""Tokens of RDS last 15 minutes, those of Cloud SQL and Azure an hour."""
 ANSWER_SECONDS: Final = 10.0
 
 

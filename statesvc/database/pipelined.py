@@ -40,8 +40,8 @@ class _Numbered(NamedTuple):
     formats: tuple[PyFormat, ...]
 
 
+# A statement is prepared for the types of its parameters.
 _Prepared = tuple[bytes, tuple[int, ...]]
-"""A statement is prepared for the types of its parameters."""
 
 
 @dataclass(slots=True)

@@ -27,12 +27,12 @@ from statesvc.database.session_settings import (
 )
 from statesvc.database.sql_errors import ConnectionCause, connection_cause, login_fault
 
+# Longest pause between two tries to connect while somebody waits for a connection.
 RECONNECT_SECONDS: Final = 0.5
-"""Longest pause between two tries to connect while somebody waits for a connection."""
+# Interval at which a pool logs that connections still fail for the same reason.
 _FAILURE_SECONDS: Final = 30.0
-"""Interval at which a pool logs that connections still fail for the same reason."""
+# Executions of a statement before it is prepared.
 _PREPARE_AFTER: Final = 2
-"""Executions of a statement before it is prepared."""
 
 _log = structlog.get_logger()
 

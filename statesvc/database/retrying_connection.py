@@ -10,8 +10,8 @@ import psycopg
 
 from statesvc.database.service_connection import ServiceConnection
 
+# Pause between tries within an attempt; the pool itself would retry after one second, then two.
 _AGAIN_SECONDS: Final = (0.05, 0.1, 0.2, *[0.4] * 6)
-"""Pause between tries within an attempt; the pool itself would retry after one second, then two."""
 
 
 class RetryingConnection(ServiceConnection):

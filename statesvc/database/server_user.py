@@ -20,8 +20,8 @@ from statesvc.database.postgres_programs import EmbeddedServerError
 
 _PREFERRED: Final = "postgres"
 _CREATED: Final = "statesvc"
+# Least first. The second is needed where the programs may be executed by root alone.
 _CAPABILITIES: Final = ("dac_read_search", "dac_override")
-"""Least first. The second is needed where the programs may be executed by root alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from statesvc.database.sql_errors import (
     is_of_server,
 )
 
+# libpq parameters: a half-open socket is noticed within about 15 seconds.
 KEEPALIVE: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "keepalives": 1,
@@ -39,15 +40,13 @@ KEEPALIVE: Final[Mapping[str, Any]] = MappingProxyType(
         "tcp_user_timeout": 15_000,
     }
 )
-"""libpq parameters: a half-open socket is noticed within about 15 seconds."""
 CONNECT_TIMEOUT_SECONDS: Final = 5
+# Time that a cancelled call may take to end.
 CANCEL_SECONDS: Final = 1.0
-"""Time that a cancelled call may take to end."""
 _INTERVAL_SECONDS: Final = 0.1
+# Time for an answer that is there and was not read yet: this process was stopped or busy, not the
+# server.
 _UNREAD_SECONDS: Final = 0.1
-"""Time for an answer that is there and was not read yet: this process was stopped
-or busy, not the server.
-"""
 
 T = TypeVar("T")
 _log = structlog.get_logger()

@@ -34,20 +34,20 @@ SESSION_SETTINGS: Final[Mapping[LiteralString, LiteralString]] = MappingProxyTyp
 )
 ISOLATION: Final[LiteralString] = "default_transaction_isolation"
 READ_COMMITTED: Final[LiteralString] = "read committed"
+# The server reports these, so a pooler in transaction mode sets them on each server connection that
+# it gives this client.
 CARRIED_BY_POOLERS: Final = frozenset({"DateStyle", "TimeZone", "standard_conforming_strings"})
-"""The server reports these, so a pooler in transaction mode sets them on each server connection
-that it gives this client.
-"""
+# Settings of each transaction behind a pooler: all of them, for any server connection.
 TRANSACTION_SETTINGS: Final[Mapping[LiteralString, LiteralString]] = MappingProxyType(
     {name: setting for name, setting in SESSION_SETTINGS.items() if name not in CARRIED_BY_POOLERS}
 )
-"""Settings of each transaction behind a pooler: all of them, for any server connection."""
+# Begins a transaction that is ours whatever the server connection has as its default.
 BEGIN: Final[LiteralString] = f"BEGIN ISOLATION LEVEL {READ_COMMITTED}"
-"""Begins a transaction that is ours whatever the server connection has as its default."""
 WHOLE_TRANSACTIONS_SINCE: Final = 17_00_00
+# Time that a server gets beyond its own limits to say that they are over.
 ANSWER_MARGIN_SECONDS: Final = 2.0
-"""Time that a server gets beyond its own limits to say that they are over."""
 
+# Remedies by the source that PostgreSQL names for a setting.
 _RESET_BY: Final[Mapping[str, str]] = MappingProxyType(
     {
         "database": "`ALTER DATABASE ... RESET {setting}` ends it",
@@ -59,7 +59,6 @@ _RESET_BY: Final[Mapping[str, str]] = MappingProxyType(
         ),
     }
 )
-"""Remedies by the source that PostgreSQL names for a setting."""
 
 _SQL = queries("statesvc.database", "session_settings")
 

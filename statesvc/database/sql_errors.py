@@ -53,6 +53,7 @@ class ServerSilentError(psycopg.OperationalError):
         super().__init__("the database stopped answering: the connection was closed")
 
 
+# By SQLSTATE, or by its class (the first two characters) where the SQLSTATE itself is not listed.
 FAILURES: Final[Mapping[str, Failure]] = MappingProxyType(
     {
         "SS001": Failure.IMMUTABLE,
@@ -81,15 +82,10 @@ FAILURES: Final[Mapping[str, Failure]] = MappingProxyType(
         "58": Failure.UNAVAILABLE,  # input/output error
     }
 )
-"""By SQLSTATE, or by its class (the first two characters) where the SQLSTATE itself is not
-listed.
-"""
 
+# Errors of the server, not of a statement: read-only, stopping, crashed, starting, database gone.
+# Every other connection will meet the same, even when another server has taken its place.
 OF_SERVER: Final = frozenset({"25006", "57P01", "57P02", "57P03", "57P04"})
-"""Errors of the server, not of a statement: read-only, stopping, crashed, starting, database gone.
-
-Every other connection will meet the same, even when another server has taken its place.
-"""
 
 _CARRY: Final[LiteralString] = (
     "DATABASE_URL leads through a pooler in transaction mode that does not carry prepared"
@@ -102,6 +98,7 @@ _NO_PARTITION: Final = (
     "no partition takes rows of the database's present time: is its clock right? "
     "If it is, a worker or `statesvc migrate` makes partitions"
 )
+# Remedies by SQLSTATE, where the error's own name misleads. Logged next to the error.
 ADVICE: Final[Mapping[str, LiteralString]] = MappingProxyType(
     {
         "SS006": (
@@ -117,7 +114,6 @@ ADVICE: Final[Mapping[str, LiteralString]] = MappingProxyType(
         ),
     }
 )
-"""Remedies by SQLSTATE, where the error's own name misleads. Logged next to the error."""
 
 
 def failure(error: psycopg.Error | OSError | TimeoutError) -> Failure:
@@ -194,6 +190,8 @@ _CAUSES_BY_CODE: Final[Mapping[str, ConnectionCause]] = MappingProxyType(
         "08": ConnectionCause.LOST,
     }
 )
+# libpq gives no code for a login that failed. Its own words and the server's are looked for, of
+# several servers those that help most.
 _CAUSES_BY_TEXT: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), cause)
     for pattern, cause in (
@@ -237,10 +235,6 @@ _CAUSES_BY_TEXT: Final = tuple(
         ),
     )
 )
-"""libpq gives no code for a login that failed.
-
-Its own words and the server's are looked for, of several servers those that help most.
-"""
 
 
 def connection_cause(error: BaseException) -> ConnectionCause | None:

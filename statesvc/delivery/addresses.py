@@ -18,8 +18,8 @@ from typing import Any, Final
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
+# Networks that the operator allows, and no others.
 EVERY_NETWORK: Final[tuple[Network, ...]] = (IPv4Network("0.0.0.0/0"), IPv6Network("::/0"))
-"""Networks that the operator allows, and no others."""
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _REFUSED: Final[tuple[Network, ...]] = tuple(
     ip_network(text)

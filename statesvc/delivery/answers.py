@@ -21,13 +21,12 @@ from aiohttp.client_proto import ResponseHandler
 
 _END_OF_HEAD: Final = re.compile(rb"\r?\n\r?\n")
 _INTERIM: Final = re.compile(rb"HTTP/1\.[01] 1")
+# Body announced by an answer that can have none: it may come later, and must not meet the next
+# request.
 _ANNOUNCES_BODY: Final = re.compile(
     rb"HTTP/1\.[01] 204\b.*\n(?:content-length:[ \t]*0*[1-9]|transfer-encoding:)",
     re.IGNORECASE | re.DOTALL,
 )
-"""Body announced by an answer that can have none: it may come later, and must not
-meet the next request.
-"""
 
 
 class AnswerHandler(ResponseHandler):

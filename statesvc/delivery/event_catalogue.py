@@ -52,8 +52,8 @@ class EventType:
         return self.thin if payload == "thin" else self.personal if pii else self.full
 
 
+# Time at which the examples were recorded.
 EXAMPLE_AT: Final = datetime(2026, 3, 3, 22, 30, 5, tzinfo=UTC)
-"""Time at which the examples were recorded."""
 _DELIVERED_AT: Final = datetime(2026, 3, 3, 17, 30, tzinfo=timezone(timedelta(hours=-5)))
 _NUMBER: Final = "1Z999AA10123456784"
 _EVENT: Final[StatedEvent] = {
@@ -176,6 +176,7 @@ def _of_observation(
     )
 
 
+# Pages of the runbook.
 INCIDENT_PAGES: Final[Mapping[str, str]] = {
     NotificationType.OPERATOR_SUBSCRIPTION_FAILING: "SubscriberFailing",
     NotificationType.OPERATOR_SUBSCRIPTION_DISABLED: "SubscriberFailing",
@@ -185,7 +186,6 @@ INCIDENT_PAGES: Final[Mapping[str, str]] = {
     NotificationType.OPERATOR_SPOOL_IN_USE: "SpoolWaits",
     NotificationType.OPERATOR_ROLLOUT_TURNED_BACK: "FormatChanged",
 }
-"""Pages of the runbook."""
 
 
 def _of_operator(kind: NotificationType, summary: str, description: str, target: str) -> EventType:

@@ -9,8 +9,8 @@ from statesvc.delivery.retry_schedule import RETRY_AFTER_SECONDS_MAX, next_delay
 
 CONNECT_SECONDS: Final = 5.0
 TOTAL_SECONDS: Final = 15.0
+# Bounds of every attempt, for any target.
 RESPONSE_BYTES_MAX: Final = 20_000
-"""Bounds of every attempt, for any target."""
 
 
 class AttemptOutcome(StrEnum):

@@ -5,6 +5,7 @@ from typing import Final
 
 from statesvc.delivery.outcome import AttemptOutcome
 
+# Outcomes that need other words than their names.
 _WORDS: Final[Mapping[str, str]] = {
     AttemptOutcome.REFUSED: "answered",
     AttemptOutcome.GONE: "wants no more:",
@@ -16,7 +17,6 @@ _WORDS: Final[Mapping[str, str]] = {
     AttemptOutcome.DENIED: "broker refused the login",
     AttemptOutcome.CLIENT_MISSING: "client library missing",
 }
-"""Outcomes that need other words than their names."""
 
 
 def outcome_words(outcome: str | None, status_code: int | None = None) -> str:

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from typing import Final
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
+# Printable ASCII without blanks at its ends, which every server reads unchanged.
 VALUE_PATTERN: Final = r"^[!-~]([ -~]*[!-~])?$"
-"""Printable ASCII without blanks at its ends, which every server reads unchanged."""
 NAME_CHARS_MAX: Final = 64
 VALUE_CHARS_MAX: Final = 2_000
 HEADERS_MAX: Final = 20
 CHARS_MAX: Final = 4_096
 
+# Headers that HTTP, tracing and this service set themselves.
 _TAKEN: Final = frozenset(
     (
         *(
@@ -42,7 +43,6 @@ _TAKEN: Final = frozenset(
         ),
     )
 )
-"""Headers that HTTP, tracing and this service set themselves."""
 _TAKEN_BEGINNINGS: Final = ("proxy-", "sec-", "webhook-")
 
 

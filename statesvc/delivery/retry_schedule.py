@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+# After the first failure, the second, ...: about 42 hours in all.
 DELAYS_SECONDS: Final = (5, 30, 2 * 60, 10 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600, 24 * 3600)
-"""After the first failure, the second, ...: about 42 hours in all."""
 ATTEMPTS_MAX: Final = len(DELAYS_SECONDS) + 1
 JITTER_SHARE_MAX: Final = 0.2
 RETRY_AFTER_SECONDS_MIN: Final = 1.0

@@ -12,8 +12,8 @@ from typing import Final, Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+# A shared secret, or the secret half of a pair.
 SigningKey = bytes | Ed25519PrivateKey
-"""A shared secret, or the secret half of a pair."""
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what every secret begins with
 TIMESTAMP: Final = "{timestamp}"
 

@@ -15,12 +15,9 @@ from urllib.parse import quote
 from yarl import URL
 
 _ORIGIN: Final = re.compile(r"[^:]*://[^/?#]*")
+# Characters that stay as they are besides alphanumerics and `_.-~`. Brackets are no part of a
+# target by RFC 9112; browsers send them, and servers take them.
 _IN_REQUESTS: Final = "!#$%&'()*+,/:;=?@[]"
-"""Characters that stay as they are besides alphanumerics and `_.-~`.
-
-Brackets are no part of a target by RFC 9112; browsers send them, and servers
-take them.
-"""
 
 
 @lru_cache(maxsize=1024)

@@ -29,8 +29,8 @@ from statesvc.files.object_path import ObjectPath, ObjectStoreError
 from statesvc.settings.bucket import Bucket
 from statesvc.settings.service_settings import Settings
 
+# The folder of an archive, or a file in it.
 ArchivePath: TypeAlias = Path | ObjectPath
-"""The folder of an archive, or a file in it."""
 _CHUNK_BYTES: Final = 8 << 20
 
 

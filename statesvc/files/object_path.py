@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from obstore.store import S3Store
 
 _TIMEOUT_SECONDS: Final = 120
+# Bytes of a part of an upload: S3 takes 10,000 parts, so a file may have 320 GB.
 _PART_BYTES: Final = 32 << 20
-"""Bytes of a part of an upload: S3 takes 10,000 parts, so a file may have 320 GB."""
 _PARTS_AT_ONCE: Final = 2
 _BLOCK_BYTES: Final = 256 << 10
 _BLOCKS: Final = 8

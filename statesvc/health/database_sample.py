@@ -10,8 +10,8 @@ from statesvc.health.reconciler import PromiseStatus, read_promises
 from statesvc.health.running_processes import Deaths, RunningProcess, read_deaths, read_processes
 from statesvc.health.status_parts import StatusParts
 
+# Subscriptions that are shown by name: those with the longest backlog.
 SUBSCRIPTIONS_MAX: Final = 20
-"""Subscriptions that are shown by name: those with the longest backlog."""
 PROCESSES: Final = "processes"
 UNSEALED_SECONDS_MAX: Final = 60.0
 _COUNT_MAX: Final = 100_000

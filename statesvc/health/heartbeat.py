@@ -25,8 +25,8 @@ from statesvc.database.queries import queries
 from statesvc.health.ingest_report import IngestReport
 
 BEAT_SECONDS: Final = 10.0
+# Interval of a process that took pushes in the last minute: its silence matters first.
 INGEST_BEAT_SECONDS: Final = 4.0
-"""Interval of a process that took pushes in the last minute: its silence matters first."""
 _RETRY_SECONDS: Final = 1.0
 _LEAVE_SECONDS: Final = 1.0
 

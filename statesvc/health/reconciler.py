@@ -22,19 +22,18 @@ from statesvc.database.queries import queries
 log = structlog.get_logger()
 
 MINUTE_SECONDS: Final = 60
+# Time after its minute at which a message is checked; waiting messages are checked again.
 SETTLE_SECONDS: Final = 120.0
-"""Time after its minute at which a message is checked; waiting messages are checked again."""
+# Between the database's clock and that of the machine that took a message, as long as neither is
+# wrong.
 CLOCKS_DIFFER: Final = timedelta(hours=1)
-"""Between the database's clock and that of the machine that took a message, as long as neither is
-wrong.
-"""
 ANY_TIME: Final = timedelta(days=3650)
 _EVERY_SECONDS: Final = 60.0
 _MINUTES_AT_ONCE: Final = 60
 _ENTRIES_AT_ONCE: Final = 20_000
 _SPANS_AT_ONCE: Final = 50
+# An id of a message begins with its milliseconds since 1970, in 48 bits.
 _MS_SHIFT: Final = 80
-"""An id of a message begins with its milliseconds since 1970, in 48 bits."""
 
 _SQL = queries("statesvc.health", "reconciler")
 

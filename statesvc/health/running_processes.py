@@ -14,10 +14,9 @@ from statesvc.health.worker_list import WORKERS_MAX
 
 _SQL = queries("statesvc.health", "running_processes")
 
+# Time for which a process that has fallen silent is named: it may have been taken away for good,
+# with its machine.
 REMEMBERED_SECONDS: Final = 600.0
-"""Time for which a process that has fallen silent is named: it may have been taken away for
-good, with its machine.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ _SQL = queries("statesvc.health", "heartbeat")
 
 WORKERS_MAX: Final = 1000
 RESCUES_MAX: Final = 100_000
+# Three missed heartbeats of a worker; an ingress beats more often.
 SILENT_SECONDS: Final = 30.0
-"""Three missed heartbeats of a worker; an ingress beats more often."""
 
 
 class WorkerState(StrEnum):

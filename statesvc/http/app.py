@@ -23,8 +23,8 @@ from statesvc.settings.http_settings import listen_hosts
 BODY_BYTES_MAX: Final = 1024 * 1024
 LINGERING_SECONDS: Final = 2.0
 KEEPALIVE_SECONDS: Final = 75.0
+# For writing answers that are ready, when a stopping server closes its connections.
 LAST_BYTES_SECONDS: Final = 2.0
-"""For writing answers that are ready, when a stopping server closes its connections."""
 
 
 def build_app(

@@ -13,8 +13,8 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
+# Of parameters in a path; others stand there by their name, in capitals.
 _EXAMPLES: Final = {"carrier_id": "ups", "tracking_number": "1ZTEST000300000011"}
-"""Of parameters in a path; others stand there by their name, in capitals."""
 _JSON: Final = "application/json"
 _FORM: Final = "application/x-www-form-urlencoded"
 

@@ -3,13 +3,13 @@
 from collections.abc import Container
 from typing import Final
 
+# The end of a file's name, and its media type.
 FORMS: Final = {
     ".json": "application/json",
     ".html": "text/html",
     ".pdf": "application/pdf",
     ".zip": "application/zip",
 }
-"""The end of a file's name, and its media type."""
 
 
 def preferred(accept: str, kinds: Container[str]) -> str | None:

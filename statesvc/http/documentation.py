@@ -21,12 +21,12 @@ _POLICY: Final = (
     " connect-src 'self'; worker-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors"
     " 'none'"
 )
+# By path: the file, its media type, for how long a browser may store it.
 _FILES: Final[Mapping[str, tuple[str, str, str]]] = {
     f"/docs/{REDOC}": (f"vendor/{REDOC}", "text/javascript", "public, max-age=31536000, immutable"),
     "/docs/docs.js": ("docs.js", "text/javascript", "no-cache"),
     "/docs/docs.css": ("docs.css", "text/css", "no-cache"),
 }
-"""By path: the file, its media type, for how long a browser may store it."""
 _FOLDER: Final = files("statesvc.http") / "docs"
 
 

@@ -39,8 +39,8 @@ class Ready(Protocol):
         """Return why the process should get no traffic, by check; empty: it should."""
 
 
+# Returns the reason why the process cannot work, or None. It must not wait.
 Check = Callable[[], str | None]
-"""Returns the reason why the process cannot work, or None. It must not wait."""
 
 
 class Readiness:

@@ -23,8 +23,8 @@ from statesvc.http.preferences import unknown_word, unknown_words
 from statesvc.http.views import Views
 
 M = TypeVar("M", bound=BaseModel)
+# Parameters and answer of a call, as JSON values.
 Json = Any
-"""Parameters and answer of a call, as JSON values."""
 
 
 class Fetched(NamedTuple):

@@ -31,6 +31,7 @@ goes wrong is `application/problem+json` (RFC 9457): programs read `code`, and t
 this page says what to do about each. A 429 or 503 says in `Retry-After` how many seconds to wait.
 """.strip()
 
+# Purpose of each tag's calls, in the order of the page.
 TAGS: Final[Mapping[str, str]] = {
     "shipments": "Where they are, how they got there, and evidence of it.",
     "subscriptions": "Who is told of changes, and what became of it.",
@@ -53,4 +54,3 @@ TAGS: Final[Mapping[str, str]] = {
     "actions": "What operators did, and why.",
     "health": "For load balancers.",
 }
-"""Purpose of each tag's calls, in the order of the page."""

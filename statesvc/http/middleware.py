@@ -28,8 +28,8 @@ from statesvc.http.preferences import STRICT, WARNINGS, is_strict, unknown_word,
 from statesvc.http.problem import Code, Problem, Violation, from_aiohttp
 from statesvc.http.violation_text import violation_text
 
+# The id of the key that limits the call.
 LIMITED_KEY: Final = web.RequestKey("limited_key", str)
-"""The id of the key that limits the call."""
 _log = structlog.get_logger()
 _AWAY: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT})
 _NUMBERS: Final[dict[type, re.Pattern[str]]] = {
@@ -38,8 +38,8 @@ _NUMBERS: Final[dict[type, re.Pattern[str]]] = {
 }
 _BUSY_SECONDS: Final = 1
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}")
+# The second is aiohttp's value for a request without a Content-Type.
 _JSON_TYPES: Final = frozenset({"application/json", "application/octet-stream"})
-"""The second is aiohttp's value for a request without a Content-Type."""
 
 
 def names_of(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:

@@ -74,8 +74,8 @@ _VIOLATION: Final = {
         "detail": {"type": "string"},
     },
 }
+# By operation: `request` by media type, `responses` by status and media type.
 Examples = Mapping[str, Mapping[str, Any]]
-"""By operation: `request` by media type, `responses` by status and media type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

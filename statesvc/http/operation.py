@@ -90,6 +90,7 @@ class RequestHeader(NamedTuple):
     chars_max: int | None = None
 
 
+# For `request_headers` of operations that use `Call.why`.
 WHY_TAKEN: Final = {
     WHY_HEADER: RequestHeader(
         "Why it is done: stands in the log for ever, so nothing personal.",
@@ -97,7 +98,6 @@ WHY_TAKEN: Final = {
         chars_max=WHY_CHARS_MAX,
     )
 }
-"""For `request_headers` of operations that use `Call.why`."""
 
 PREFER_TAKEN: Final = {
     PREFER: RequestHeader(

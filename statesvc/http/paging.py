@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 LIMIT_DEFAULT: Final = 50
 LIMIT_MAX: Final = 200
+# Above every number that the database gives.
 NEWEST: Final = 2**63 - 1
-"""Above every number that the database gives."""
+# In a position.
 RowNumber = Annotated[int, Field(ge=0, le=NEWEST)]
-"""In a position."""
 _VERSION: Final = 1
 _BINDING_BYTES: Final = 9
 _WARNINGS: Final = TypeAdapter(list[RequestWarning])

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from statesvc.http.operation import BODY, PARAMETERS
 
+# The replacement of each removed field.
 REMOVED: Final[Mapping[str, str]] = {
     "max_staleness": "the newest state is answered",
     "canary": "replay a few with `limit`, look, replay the rest",
@@ -21,18 +22,17 @@ REMOVED: Final[Mapping[str, str]] = {
     "patience_seconds": "a replay waits for no outcome",
     "wait": "a replay waits for no outcome",
 }
-"""The replacement of each removed field."""
+# The replacement of each removed call by path, for the answer 404.
 REMOVED_CALLS: Final[Mapping[str, str]] = {
     "/v1/carriers/{carrier_id}/mappings/export": (
         "add a row to the carrier's table by hand (docs/teaching-codes.md)"
     ),
 }
-"""The replacement of each removed call by path, for the answer 404."""
 WARNING_HEADER: Final = "Statesvc-Warning"
+# Headers that 0.1.0 promises to senders of the field.
 _ANSWERED: Final[Mapping[str, Mapping[str, str]]] = {
     "max_staleness": {"Statesvc-Staleness": "0"},
 }
-"""Headers that 0.1.0 promises to senders of the field."""
 
 
 def removed(name: str) -> Any:  # noqa: ANN401 - as pydantic's own

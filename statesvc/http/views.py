@@ -17,8 +17,8 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote
 
+# Members of an answer, or of one row of its list, as JSON has them.
 Answer: TypeAlias = Mapping[str, Any]
-"""Members of an answer, or of one row of its list, as JSON has them."""
 Text: TypeAlias = str | Callable[[Answer], Any]
 _EMPTY: Final[tuple[Any, ...]] = (None, "", 0, [], {})
 

@@ -11,6 +11,7 @@ _INTEGER: Final = "should be an integer, without quotes"
 _NUMBER: Final = "should be a number, without quotes"
 _ID: Final = "should be an id as an answer gave it (a UUID)"
 _OBJECT: Final = "should be an object: {{...}}"
+# Where pydantic speaks of input, validation or its own types.
 _SENTENCES: Final = {
     "missing": "is missing",
     "string_type": "should be a text, in quotes",
@@ -44,7 +45,6 @@ _SENTENCES: Final = {
     "less_than": "should be less than {lt}",
     "less_than_equal": "should be at most {le}",
 }
-"""Where pydantic speaks of input, validation or its own types."""
 _SUBJECTS: Final = ("Value error, ", "Input ", "String ")
 
 

@@ -20,10 +20,10 @@ from statesvc.database.pool import Pool
 from statesvc.database.queries import columns, queries
 
 FLUSH_SECONDS: Final = 5.0
+# Minutes for which counts stay in memory after they are written: more ids of that minute may come.
 _REMEMBERED_MINUTES: Final = 5
-"""Minutes for which counts stay in memory after they are written: more ids of that minute may come."""
+# Minutes that stay in memory while the database is away.
 _MINUTES_MAX: Final = 24 * 60
-"""Minutes that stay in memory while the database is away."""
 _COLUMNS: Final = ("carrier_ids", "minutes", "accepted", "duplicates", "refused", "last_ats")
 _MS_SHIFT: Final = 80
 _MINUTE_MS: Final = 60_000

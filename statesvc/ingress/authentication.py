@@ -44,15 +44,15 @@ from statesvc.ingress.rsa_signature import is_signed, public_key
 from statesvc.ingress.signature_age import SignatureAge
 from statesvc.ingress.web_token import is_web_token
 
+# Headers (looked up without regard to case) or query parameters.
 Strings = Mapping[str, str]
-"""Headers (looked up without regard to case) or query parameters."""
 HeaderCheck = Callable[[Strings, Strings], bool]
 BodyCheck = Callable[[Strings, bytes], bool]
 
 _NOTHING: Final[Strings] = {}
 _DECODER: Final = json.JSONDecoder()
+# Each member is a step in Python; its content is read in C.
 _MEMBERS_MAX: Final = 16
-"""Each member is a step in Python; its content is read in C."""
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 TOKEN_SECONDS: Final = 3600
 

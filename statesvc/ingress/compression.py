@@ -14,12 +14,12 @@ from aiohttp import hdrs, web
 
 from statesvc.http.problem import Code, Problem
 
+# Synonyms by RFC 9110.
 CODINGS: Final = frozenset({"gzip", "x-gzip"})
-"""Synonyms by RFC 9110."""
 ACCEPTED: Final = "gzip, identity"
 _GZIP_BITS: Final = zlib.MAX_WBITS | 16
+# Parts of a joined body. Senders make one; without a bound many empty parts would take long.
 _MEMBERS_MAX: Final = 64
-"""Parts of a joined body. Senders make one; without a bound many empty parts would take long."""
 
 
 @dataclass(frozen=True, slots=True)

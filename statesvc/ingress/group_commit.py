@@ -37,8 +37,8 @@ from statesvc.spool.spooling import Spooling
 _SQL = queries("statesvc.ingress", "group_commit")
 _log = structlog.get_logger()
 
+# Bytes that a waiting message takes in memory besides its body.
 ROW_BYTES: Final = 2048
-"""Bytes that a waiting message takes in memory besides its body."""
 
 
 class Refusal(StrEnum):

@@ -23,8 +23,8 @@ from jwt.exceptions import InvalidKeyError
 
 from statesvc.delivery.addresses import Network, may_connect
 
+# Below the 3 s at which the tightest carrier gives up.
 FETCH_SECONDS: Final = 2.0
-"""Below the 3 s at which the tightest carrier gives up."""
 BYTES_MAX: Final = 64 * 1024
 KEYS_MAX: Final = 64
 BITS_MIN: Final = 2048

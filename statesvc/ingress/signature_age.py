@@ -10,8 +10,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
+# Bound of how far a carrier's clock may be ahead of ours: ShipEngine's documents name five minutes.
 AHEAD_SECONDS_MAX: Final = 300.0
-"""Bound of how far a carrier's clock may be ahead of ours: ShipEngine's documents name five minutes."""
 _MILLISECONDS_FROM: Final = 10**11
 _DIGITS_MAX: Final = 15
 

@@ -10,8 +10,8 @@ from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.log", "action_list")
 
+# Actions that one page searches.
 SCANNED_MAX: Final = 10_000
-"""Actions that one page searches."""
 
 
 class ActionPosition(NamedTuple):

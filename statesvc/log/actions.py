@@ -12,8 +12,8 @@ from statesvc.log.batch_row import BatchStamp, begin_batch, write_batch
 from statesvc.log.event_store import extend_streams
 
 _SQL = queries("statesvc.log", "event_store")
+# The verb of an erasure; its target is `SHIPMENT` and the shipment's id.
 ERASE: Final = "erase"
-"""The verb of an erasure; its target is `SHIPMENT` and the shipment's id."""
 SHIPMENT: Final = "shipment "
 MESSAGE: Final = "message "
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -15,10 +15,9 @@ from statesvc.log.entry_row import LogEntry
 from statesvc.log.log_months import LogMonth, count_archived
 from statesvc.seams import is_on, parts, sentence
 
+# By kind: batch_id, ordinal, canonical (as tables have it), sealed_part, and the columns of the
+# kind's table.
 EntriesByKind: TypeAlias = dict[str, list[tuple[Any, ...]]]
-"""By kind: batch_id, ordinal, canonical (as tables have it), sealed_part, and the
-columns of the kind's table.
-"""
 
 
 @dataclass(frozen=True, slots=True)

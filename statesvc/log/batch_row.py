@@ -10,10 +10,9 @@ from events.entry.kinds import FIRST_EPOCH
 from statesvc.database.queries import Pending, Sender, queries, send
 
 _SQL = queries("statesvc.log", "event_store")
+# No transaction that writes entries may last this long: a worker's ends within its lease, half of
+# this.
 LONGEST_TRANSACTION: Final = timedelta(minutes=1)
-"""No transaction that writes entries may last this long: a worker's ends within its lease, half of
-this.
-"""
 
 
 def recorded_too_early(batches: Iterable[tuple[datetime, datetime]]) -> Iterator[int]:

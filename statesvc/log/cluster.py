@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast
 from statesvc.seams import parts, sentence
 
 T = TypeVar("T")
+# The arguments of each call.
 Calls: TypeAlias = Iterable[tuple[Any, ...]]
-"""The arguments of each call."""
 
 
 class ClusterError(RuntimeError):

@@ -15,8 +15,8 @@ from msgspec.json import Decoder
 from events.entry.kinds import FIRST_EPOCH, FORMAT
 from events.vocabulary import TzSource
 
+# Outcome of a try, or a notification, that ends well.
 DELIVERED: Final = "delivered"
-"""Outcome of a try, or a notification, that ends well."""
 Format: TypeAlias = Annotated[int, Meta(ge=1, le=FORMAT)]
 
 

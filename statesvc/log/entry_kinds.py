@@ -260,6 +260,7 @@ _AUDIT, _EVIDENCE = (
     "GET /v1/shipments/{carrier_id}/{tracking_number}/evidence",
 )
 _HISTORY: Final = "GET /v1/shipments/{carrier_id}/{tracking_number}/history"
+# In the order in which a batch has them.
 ENTRY_KINDS: Final = (
     EntryKind(
         name=EntryName.EVENT,
@@ -401,6 +402,5 @@ ENTRY_KINDS: Final = (
         expected=_action,
     ),
 )
-"""In the order in which a batch has them."""
 KINDS_BY_NAME: Final[Mapping[str, EntryKind]] = {kind.name: kind for kind in ENTRY_KINDS}
 _RANKS: Final = {name: rank for rank, name in enumerate(EntryName, start=1)}

@@ -15,10 +15,9 @@ from statesvc.log.json_compression import compress_json, decompress_json
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _TARGET: Final = "shipment "
+# Index of a kind's first column in a row; before it are batch, ordinal, canonical bytes and sealed
+# part.
 FIRST_VALUE: Final = 4
-"""Index of a kind's first column in a row; before it are batch, ordinal, canonical
-bytes and sealed part.
-"""
 TIMES: Final = frozenset({"recorded_at", "received_at", "occurred_at", "since", "started_at"})
 
 

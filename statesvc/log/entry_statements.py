@@ -9,6 +9,7 @@ from statesvc.log.entry_kinds import ENTRY_KINDS, EntryKind
 
 _AS_IT_IS: Final = SQL("{}")
 _UUID: Final = SQL("{}::text"), SQL("{}::uuid")
+# Read and write expressions of columns that differ in type from the document.
 _FORMS: Final[Mapping[str, tuple[SQL, SQL]]] = {
     "shipment_id": _UUID,
     "claimed_shipment_id": _UUID,
@@ -21,7 +22,6 @@ _FORMS: Final[Mapping[str, tuple[SQL, SQL]]] = {
     ),
     "tries": (_AS_IT_IS, SQL("{}::jsonb")),
 }
-"""Read and write expressions of columns that differ in type from the document."""
 
 
 def entry_statements(template: LiteralString) -> dict[str, bytes]:

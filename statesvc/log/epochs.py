@@ -9,8 +9,8 @@ from psycopg import AsyncConnection
 from statesvc.database.queries import queries
 
 _SQL: Final = queries("statesvc.log", "epochs")
+# The verb of the entry that an epoch begins with.
 FORK: Final = "log.fork"
-"""The verb of the entry that an epoch begins with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,8 +118,8 @@ _TRANSITIONS: Final[Columns] = {
 }
 
 
+# In one transaction: 15,000 advisory locks exhausted the server's memory.
 NEW_STREAMS_MAX: Final = 1_000
-"""In one transaction: 15,000 advisory locks exhausted the server's memory."""
 
 
 class StreamState(NamedTuple):

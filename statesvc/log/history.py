@@ -36,8 +36,8 @@ from statesvc.log.json_compression import decompress_json
 
 _SQL = queries("statesvc.log", "history")
 _RESTORE: Final = entry_statements(_SQL["restore"])
+# Age that the horizon may have: well below the notice that a month is given before it goes.
 _AGAIN_SECONDS: Final = 10.0
-"""Age that the horizon may have: well below the notice that a month is given before it goes."""
 _COLUMNS: Final = ("batch_id", "ordinal", "canonical", "sealed_part")
 Connection = AsyncConnection[Any]
 T = TypeVar("T")

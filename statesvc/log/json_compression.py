@@ -103,8 +103,8 @@ def frames_by_standard_library(dictionary: bytes) -> ZstdFrames:
     return ZstdFrames(compressed, decompressed, (zstd.ZstdError, MemoryError))
 
 
+# Number of the dictionary that compresses; earlier dictionaries only decompress.
 DICTIONARY: Final = 1
-"""Number of the dictionary that compresses; earlier dictionaries only decompress."""
 _PLAIN: Final = b"{"
 
 

@@ -10,8 +10,8 @@ from psycopg.rows import class_row
 from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.log", "log_months")
+# A reader of the whole log does this first, on a session that lasts as long.
 SHARE_MONTHS = _SQL["share_months"]
-"""A reader of the whole log does this first, on a session that lasts as long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from statesvc.database.queries import columns, queries
 from statesvc.log.actions import Action, record_action, record_actions
 
 READ: Final = "read_personal"
+# Verbs of the two entries; the second gives the number of readings after the first.
 READ_AGAIN: Final = "read_personal_again"
-"""Verbs of the two entries; the second gives the number of readings after the first."""
 _AT_ONCE: Final = 500
 
 _SQL = queries("statesvc.log", "personal_read_entries")

@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     from rfc3161_client import TimeStampResponse
 
 TOKEN_BYTES_MAX: Final = 65_536
+# Errors that the libraries raise for bytes that are no stamp; LookupError for a name in a type of
+# string that they do not know.
 _MALFORMED: Final = (ValueError, TypeError, LookupError, x509.InvalidVersion, UnsupportedAlgorithm)
-"""Errors that the libraries raise for bytes that are no stamp; LookupError for a name in a type of
-string that they do not know.
-"""
+# Tag of the certificates in SignedData (RFC 5652).
 _CERTIFICATES: Final = 0xA0
-"""Tag of the certificates in SignedData (RFC 5652)."""
 _SHA256: Final = x509.ObjectIdentifier("2.16.840.1.101.3.4.2.1")
 
 

@@ -28,12 +28,12 @@ from statesvc.notifier.policy import REVIEW_BOUNDS, log_notices, review
 
 _PURGED_AT_ONCE: Final = 5_000
 
+# A lease of more than ten minutes is none that a notifier takes: an attempt may last 15 s.
 RETRY_RULES: Final = RetryRules(
     delays_seconds=[seconds * (1 + JITTER_SHARE_MAX) for seconds in DELAYS_SECONDS],
     delay_seconds_max=RETRY_AFTER_SECONDS_MAX * (1 + JITTER_SHARE_MAX),
     lease_seconds_max=600.0,
 )
-"""A lease of more than ten minutes is none that a notifier takes: an attempt may last 15 s."""
 
 _SQL = queries("statesvc.notifier", "housekeeping")
 _BOARD = queries("statesvc.notifier", "limiter_board")

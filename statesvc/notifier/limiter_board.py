@@ -23,10 +23,9 @@ from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Values
 
 PUBLISH_SECONDS: Final = 3.0
+# State in use is written again after this, even if unchanged, so that readers can distinguish it
+# from that of a dead notifier.
 REFRESH_SECONDS: Final = 60.0
-"""State in use is written again after this, even if unchanged, so that readers can distinguish it
-from that of a dead notifier.
-"""
 
 _SQL = queries("statesvc.notifier", "limiter_board")
 _COLUMNS = (

@@ -44,14 +44,14 @@ from statesvc.telemetry.stages import Stage
 CLAIM_MAX: Final = 64
 SETTLE_MAX: Final = 128
 SETTLE_WITHIN_SECONDS: Final = 0.1
+# Share of the grace for sending; the rest is for settling and releasing.
 _SENDING_SHARE: Final = 0.8
-"""Share of the grace for sending; the rest is for settling and releasing."""
 _RELEASE_SECONDS: Final = 2.0
 _SWEEP_SECONDS_WITHOUT_LISTENER: Final = (0.25, 1.0)
+# Between queries for later due times, unless they are known to have changed.
 _NEXT_DUE_SECONDS: Final = 1.0
-"""Between queries for later due times, unless they are known to have changed."""
+# From a turn that claimed to the next turn: notifications that arrive meanwhile share it.
 _SHARED_TURN_SECONDS: Final = 0.005
-"""From a turn that claimed to the next turn: notifications that arrive meanwhile share it."""
 
 _log = structlog.get_logger()
 

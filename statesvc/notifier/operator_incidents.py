@@ -28,8 +28,8 @@ from statesvc.log.fanouts import append_fanouts
 from statesvc.notifier.policy import ACTOR
 
 TYPES: Final = [kind.value for kind in NotificationType if is_of_operator(kind)]
+# The end waits for the notification of the beginning.
 _SEQUENCES: Final = {"open": -2, "recovered": -1}
-"""The end waits for the notification of the beginning."""
 _VERBS: Final = {"open": "incident.open", "recovered": "incident.recover"}
 _BOUNDS: Final = {"unsealed_seconds": UNSEALED_SECONDS_MAX, "spooled_seconds": 60.0}
 _SQL = queries("statesvc.notifier", "operator_incidents")

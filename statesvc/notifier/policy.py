@@ -26,10 +26,10 @@ from statesvc.telemetry.metrics import Telemetry
 
 WARN_AFTER: Final = timedelta(hours=24)
 DISABLE_AFTER: Final = timedelta(days=5)
+# Required for disabling.
 FAILURES_MIN: Final = 20
-"""Required for disabling."""
+# Between the first and the last failure.
 SPREAD_MIN: Final = timedelta(hours=12)
-"""Between the first and the last failure."""
 
 ACTOR: Final = "policy"
 GONE: Final = "the subscriber answered 410 Gone"

@@ -31,11 +31,9 @@ Connection = AsyncConnection[Any]
 
 DEAD_LETTERS_AT_ONCE: Final = 200
 _ENCODINGS: Final = ("utf-8", "utf-16-le", "utf-16-be", "latin-1")
+# A number with fewer distinct characters may be part of any other text. It matches only where it is
+# not part of a longer number.
 _DISTINCT_CHARACTERS_MIN: Final = 8
-"""A number with fewer distinct characters may be part of any other text.
-
-It matches only where it is not part of a longer number.
-"""
 
 
 class UnderLegalHoldError(RuntimeError):

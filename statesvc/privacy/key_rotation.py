@@ -39,8 +39,8 @@ _PAUSE_SECONDS: Final = 0.25
 _FIRST: Final = UUID(int=0)
 _STREAMS: Final[Columns] = {"shipment_ids": uuids, "olds": byteas, "news": byteas}
 Connection = AsyncConnection[Any]
+# `(shipments examined, estimated total)`.
 Progress = Callable[[int, int], None]
-"""`(shipments examined, estimated total)`."""
 
 
 @dataclass(slots=True)

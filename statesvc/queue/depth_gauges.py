@@ -10,8 +10,8 @@ from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Telemetry, Values
 from statesvc.telemetry.sampled import Sampled
 
+# Below the usual interval of a scraper, so that each of its scrapes is a new reading.
 SAMPLE_SECONDS: Final = 10.0
-"""Below the usual interval of a scraper, so that each of its scrapes is a new reading."""
 READ_SECONDS: Final = 2.0
 _INBOX_STATES: Final = ("ready", "leased", "scheduled", "held")
 

@@ -15,8 +15,8 @@ from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.queue", "depths")
 
+# Counting stops here: a count of this size means at least as many.
 COUNT_MAX: Final = 100_000
-"""Counting stops here: a count of this size means at least as many."""
 
 
 class CarrierDepths(TypedDict):

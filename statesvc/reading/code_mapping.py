@@ -20,10 +20,10 @@ from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.reading", "code_mapping")
 
+# (carrier_id, type, code) as they stand in clear in the log; None: the carrier prints none.
 Code = tuple[str, str | None, str | None]
-"""(carrier_id, type, code) as they stand in clear in the log; None: the carrier prints none."""
+# (reason, digest of the text); None: any.
 Narrowed = tuple[str | None, str | None]
-"""(reason, digest of the text); None: any."""
 MappingColumns = tuple[
     int, str, str | None, str | None, str | None, str | None, str | None, str | None, str | None
 ]

@@ -14,8 +14,8 @@ from events.crypto.keyring import DIGEST_BYTES, Keyring
 from events.event import Event
 
 VALUE_CHARS_MAX: Final = 500
+# The difference of an event that only one version reads, or reads more often.
 EVENT: Final = "event"
-"""The difference of an event that only one version reads, or reads more often."""
 
 
 @dataclass(frozen=True, slots=True)

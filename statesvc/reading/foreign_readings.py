@@ -9,8 +9,8 @@ from statesvc.database.queries import queries
 from statesvc.reading.reading_name import OURS
 
 _SQL = queries("statesvc.reading", "rollout_store")
+# A reading not asked for in this time is probably misspelt, or its fleet is away.
 ASKED_SECONDS_MAX: Final = 60.0
-"""A reading not asked for in this time is probably misspelt, or its fleet is away."""
 COUNT_MAX: Final = 10_000
 
 

@@ -23,11 +23,11 @@ from statesvc.queue.claim import Burial, Message
 from statesvc.reading.code_mapping import Mappings
 from statesvc.reading.reading_name import READER, is_foreign
 
+# The stage of a handed-over message.
 NORMALIZED: Final = "normalized"
-"""The stage of a handed-over message."""
 
+# Numbers that a message without events may name: each becomes a stream with only a key.
 NUMBERS_WITHOUT_EVENTS_MAX: Final = 32
-"""Numbers that a message without events may name: each becomes a stream with only a key."""
 
 
 class Handover(NamedTuple):

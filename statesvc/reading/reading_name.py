@@ -9,8 +9,8 @@ from events.carriers.carrier import Carrier
 READER: Final = re.compile(
     r"([a-z0-9][a-z0-9_.-]{0,63})@([A-Za-z0-9][A-Za-z0-9_.+-]{0,31})", re.ASCII
 )
+# Our own workers, beside the foreign readers.
 OURS: Final = "statesvc"
-"""Our own workers, beside the foreign readers."""
 
 
 def is_foreign(reading: str | None) -> TypeGuard[str]:

@@ -24,8 +24,8 @@ _SQL = queries("statesvc.reading", "rollout_store")
 _EVIDENCE = queries("statesvc.reading", "trials")
 log = structlog.get_logger()
 
+# The carrier id that means all carriers.
 ALL: Final = "*"
-"""The carrier id that means all carriers."""
 PERCENT_MAX: Final = 100
 FALLBACK_SECONDS: Final = 30
 FALLBACK_SECONDS_MAX: Final = 86_400

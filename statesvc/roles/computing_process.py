@@ -20,6 +20,8 @@ from statesvc.roles.runtime import require_database
 from statesvc.settings.service_settings import Settings, load_settings
 from statesvc.telemetry.logs import configure_logging, log_format
 
+# Its connection is one that a command may need a moment later. It runs in idle time, so that to
+# connect takes long where that is rare.
 LIMITS: Final = PoolLimits(
     connections_min=0,
     connections_max=1,
@@ -29,10 +31,6 @@ LIMITS: Final = PoolLimits(
     lock_seconds=5.0,
     idle_in_transaction_seconds=60.0,
 )
-"""Its connection is one that a command may need a moment later.
-
-It runs in idle time, so that to connect takes long where that is rare.
-"""
 
 
 async def compute(settings: Settings) -> None:

@@ -18,22 +18,23 @@ from statesvc.database.session_settings import SessionLimits
 from statesvc.settings.service_settings import CONNECTIONS_MIN, Settings
 
 API_ACQUIRE_SECONDS: Final = 5.0
+# While no connection can be opened, a 503 with Retry-After serves a caller better than waiting.
 API_AWAY_SECONDS: Final = 0.5
-"""While no connection can be opened, a 503 with Retry-After serves a caller better than waiting."""
+# The queue for connections holds all calls that so many keys may have under way.
 API_WAITING_KEYS: Final = 2
-"""The queue for connections holds all calls that so many keys may have under way."""
 API_STATEMENT_SECONDS: Final = 5.0
 API_LOCK_SECONDS: Final = 2.0
 API_IDLE_SECONDS: Final = 5.0
+# By role. The first connections of each.
 DIRECT: Final[Mapping[str, int]] = MappingProxyType(
     {"ingress": 1, "api": 1, "worker": 1, "notifier": 1, "sealer": 2}
 )
-"""By role. The first connections of each."""
+# By role, of its pool. A worker that waits for a locked shipment needs a second connection.
 LEAST: Final[Mapping[str, int]] = MappingProxyType(
     {"ingress": 2, "api": 1, "worker": 2, "notifier": 1, "sealer": 1}
 )
-"""By role, of its pool. A worker that waits for a locked shipment needs a second connection."""
 BESIDES: Final = "commands, evidence and archiving"
+# Roles of each further connection.
 _FURTHER: Final = (
     "api",
     "worker",
@@ -46,9 +47,8 @@ _FURTHER: Final = (
     BESIDES,
     BESIDES,
 )
-"""Roles of each further connection."""
+# Roles of the connections beyond, in turn.
 _MORE: Final = ("ingress", "api", "worker", "notifier")
-"""Roles of the connections beyond, in turn."""
 _FILLED_MIN: Final = 2
 
 

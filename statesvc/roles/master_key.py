@@ -23,8 +23,8 @@ from statesvc.settings.service_settings import Settings
 
 FILE: Final = "master.key"
 KEY_BYTES: Final = 32
+# Value of STATESVC_MASTER_KEY for the key in the KMS.
 _KMS: Final = "kms"
-"""Value of STATESVC_MASTER_KEY for the key in the KMS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,8 @@ from statesvc.telemetry.metrics_server import MetricsServer
 
 ALIVE: Final = "/livez"
 METRICS: Final = "/metrics"
+# Time that a scrape waits for database readings; it then shows the last reading.
 SAMPLE_SECONDS: Final = 2.0
-"""Time that a scrape waits for database readings; it then shows the last reading."""
 
 log = structlog.get_logger()
 

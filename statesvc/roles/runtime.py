@@ -56,10 +56,8 @@ from statesvc.telemetry.tracing import build_provider, metric_exporter, resource
 Role = Literal["ingress", "api", "worker", "notifier", "sealer"]
 
 RETRY_SECONDS: Final = 1.0
+# Name of the file, in the folder of wake-ups, to which the supervisor writes which children died.
 DEATHS: Final = "deaths"
-"""Name of the file, in the folder of wake-ups, to which the supervisor writes which children
-died.
-"""
 
 log = structlog.get_logger()
 

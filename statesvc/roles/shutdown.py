@@ -22,10 +22,9 @@ import structlog
 
 from statesvc.background.waiting import set_within
 
+# Set by the supervisor: standard input is then a pipe that closes when the supervisor dies, however
+# it dies.
 SUPERVISED_VARIABLE: Final = "STATESVC_SUPERVISED"
-"""Set by the supervisor: standard input is then a pipe that closes when the supervisor
-dies, however it dies.
-"""
 GC_THRESHOLDS: Final = (200_000, 20, 20)
 
 log = structlog.get_logger()

@@ -10,8 +10,8 @@ from typing import Final
 
 _PACKAGE: Final = Path(__file__).parent
 _CHECKOUT: Final = _PACKAGE.parents[1] / "docs" / "runbook"
+# The page that lists the others.
 INDEX: Final = "README"
-"""The page that lists the others."""
 
 
 @cache

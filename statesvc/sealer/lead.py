@@ -9,8 +9,8 @@ from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
 
+# Above the pause between two sweeps, and a pass.
 SILENT_SECONDS: Final = 45.0
-"""Above the pause between two sweeps, and a pass."""
 
 _SQL = queries("statesvc.sealer", "lead")
 

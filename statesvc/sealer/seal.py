@@ -25,10 +25,10 @@ class ForkError(RefusalError):
 
 
 SQL = queries("statesvc.sealer", "seal")
+# In one pass: a few MiB of leaf hashes.
 BATCHES_MAX: Final = 500
-"""In one pass: a few MiB of leaf hashes."""
+# Batches checked between two passes, in some milliseconds.
 FORGOTTEN_IDS_MAX: Final = 20_000
-"""Batches checked between two passes, in some milliseconds."""
 _TICK: Final = timedelta(microseconds=1)
 
 

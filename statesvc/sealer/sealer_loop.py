@@ -44,15 +44,15 @@ from statesvc.telemetry.metrics import Telemetry
 
 _STANDBY_SECONDS: Final = 5.0
 _ENDED_SECONDS: Final = 0.2
+# A lead asks the server at each sweep at least.
 _SILENT_SWEEPS: Final = 1.5
-"""A lead asks the server at each sweep at least."""
 _REFUSED_SECONDS: Final = 30.0
+# Pause before clocks that disagreed are compared again.
 _CLOCK_SECONDS: Final = 5.0
-"""Pause before clocks that disagreed are compared again."""
 _SWEEP_SECONDS_WITHOUT_LISTENER: Final = 0.5
 _PREPARED_AFTER: Final = 2
+# Least pause after an empty pass: many wake-ups are not about entries.
 _EMPTY_SECONDS: Final = 0.05
-"""Least pause after an empty pass: many wake-ups are not about entries."""
 
 _log = structlog.get_logger()
 

@@ -22,8 +22,8 @@ from statesvc.telemetry.metric import Attribute
 from statesvc.telemetry.metrics import Telemetry
 
 _ANSWER_SECONDS: Final = 15.0
+# Pause between checks for new signing keys.
 _CHECK_SECONDS: Final = 60.0
-"""Pause between checks for new signing keys."""
 _STANDBY_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 30.0
 _RETRY_SECONDS_MAX: Final = 3600.0

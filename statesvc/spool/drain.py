@@ -20,11 +20,9 @@ from statesvc.database.wakeups.wakeup import INBOX, Wakes
 from statesvc.spool.drainer import SQL, Drainer, ServerClock
 from statesvc.spool.spool import Spool
 
+# Longest wait of a push for the database, and of a probe that closes the breaker. The rest of the
+# 300 ms to an ACK is for the write to the spool.
 ANSWER_SECONDS: Final = 0.25
-"""Longest wait of a push for the database, and of a probe that closes the breaker.
-
-The rest of the 300 ms to an ACK is for the write to the spool.
-"""
 PROBE_SECONDS: Final = 0.5
 IDLE_SECONDS: Final = 30.0
 # next to new pushes: what a transaction stores costs the workers several times as much as the drain,

@@ -20,8 +20,8 @@ from statesvc.database.wakeups.wakeup import connect_direct
 from statesvc.spool.spool import Depth, Portion, Spool, SpooledMessage, SpoolSource
 
 _REPORTED_SECONDS: Final = 1.0
+# A message is kept within this time of its id.
 _CLEAR_MARGIN: Final = timedelta(seconds=30)
-"""A message is kept within this time of its id."""
 _OF_A_ROW: Final = frozenset({Failure.REFUSED_DATA, Failure.DUPLICATE})
 
 SQL: Final = queries("statesvc.spool", "drainer")

@@ -37,8 +37,8 @@ from statesvc.spool.spool import (
 )
 
 _FRAME_BYTES: Final = 1024 * 1024
+# Digests of kept messages in memory: later retries of older ones are kept again.
 _REMEMBERED: Final = 100_000
-"""Digests of kept messages in memory: later retries of older ones are kept again."""
 _SET_ASIDE: Final = "*.refused"
 
 _log = structlog.get_logger()

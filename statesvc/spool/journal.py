@@ -20,12 +20,12 @@ import structlog
 from statesvc.database.data_dir import sync as sync_folder
 
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
+# Bounds the time for which a segment's first frame waits for its last to be dropped.
 SEGMENT_SECONDS: Final = 600.0
-"""Bounds the time for which a segment's first frame waits for its last to be dropped."""
 _MAGIC: Final = b"\xd5spl"
 _HEAD: Final = struct.Struct(">4sII")
+# A place has the number of its segment above the offset in it.
 _SHIFT: Final = 40
-"""A place has the number of its segment above the offset in it."""
 _LOCK: Final = "lock"
 _PATTERN: Final = "*.journal"
 

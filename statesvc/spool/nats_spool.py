@@ -46,11 +46,11 @@ from statesvc.spool.spool import (
 _STREAM: Final = re.compile(r"[A-Za-z0-9_-]+")
 _PUBLISH_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 0.1
+# JetStream's numbers: no resources, no storage, message too large, store full.
 _FULL: Final = frozenset({10023, 10047, 10054, 10077})
-"""JetStream's numbers: no resources, no storage, message too large, store full."""
 
+# From the loss of all connections until pushes are refused at once.
 _RECONNECT_SECONDS: Final = 3.0
-"""From the loss of all connections until pushes are refused at once."""
 _LOOK_SECONDS: Final = 0.01
 _log = structlog.get_logger()
 

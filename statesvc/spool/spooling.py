@@ -13,8 +13,8 @@ from statesvc.spool.drain import Drain, DrainContext
 from statesvc.spool.drainer import ServerClock
 from statesvc.spool.spool import Spool, SpooledMessage, SpoolRefusedError
 
+# A stream takes up to 9 s to elect a leader; a late ACK is better than none.
 _KEEP_SECONDS: Final = 10.0
-"""A stream takes up to 9 s to elect a leader; a late ACK is better than none."""
 _log = structlog.get_logger()
 
 

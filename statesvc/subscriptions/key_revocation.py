@@ -26,8 +26,8 @@ from statesvc.log.actions import Action, record_actions
 from statesvc.log.fanouts import open_details
 
 _SQL = queries("statesvc.subscriptions", "key_revocation")
+# Actor that revokes expired keys.
 EXPIRY: Final = "expiry"
-"""Actor that revokes expired keys."""
 _EXPIRY_SECONDS: Final = 900.0
 _EXPIRY_RETRY_SECONDS: Final = 30.0
 WHY: Final = "its owner has no live key any more with all the scopes that it needs"

@@ -29,8 +29,8 @@ from statesvc.log.json_compression import decompress_json
 from statesvc.log.parcel_log import parcels_of, read_present_parcels
 
 PAGE_ROWS: Final = 500
+# Transitions that a page reads: a narrow filter costs no more.
 WINDOW_ROWS: Final = 20_000
-"""Transitions that a page reads: a narrow filter costs no more."""
 CALL_ROWS: Final = 20_000
 CALL_SECONDS: Final = 15.0
 

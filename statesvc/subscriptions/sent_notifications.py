@@ -26,8 +26,8 @@ from statesvc.log.json_compression import decompress_json
 from statesvc.subscriptions.recorded_attempts import RecordedAttempt
 
 _SQL = queries("statesvc.subscriptions", "sent_notifications")
+# Of what one page reads: a filter that few notifications fit costs no more.
 WINDOW_ROWS: Final = 10_000
-"""Of what one page reads: a filter that few notifications fit costs no more."""
 _FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 NotificationOutcome = Literal["waiting", "delivered", "given_up", "coalesced", "cancelled"]

@@ -28,8 +28,8 @@ KeyType = Literal["hmac", "ed25519"]
 PRIVATE_PREFIX: Final = "whsk_"
 PUBLIC_PREFIX: Final = "whpk_"
 SECRET_BYTES: Final = 32
+# Length that a shared secret may have, by Standard Webhooks.
 CHOSEN_BYTES: Final = range(24, 65)
-"""Length that a shared secret may have, by Standard Webhooks."""
 ROTATION_GRACE_HOURS_MAX: Final = 7 * 24
 
 

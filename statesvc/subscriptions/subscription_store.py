@@ -51,16 +51,15 @@ CHANGEABLE: Final = (
     *("coalesce", "give_up_after", "max_age_seconds", "headers", "signature"),
 )
 
+# Columns that decide content and address of notifications: changing one is as much a grant as
+# making the subscription.
 _WIDENING: Final = frozenset(
     {"url", "carriers", "statuses", "types", "shipments", "payload", "pii"}
 )
-"""Columns that decide content and address of notifications: changing one is as much a grant as
-making the subscription.
-"""
 
 State = Literal["active", "paused", "disabled"]
+# The state; or `failing`: not disabled, and without a recent delivery.
 Condition = Literal["active", "paused", "disabled", "failing"]
-"""The state; or `failing`: not disabled, and without a recent delivery."""
 Switch = Literal["pause", "resume", "delete"]
 
 

@@ -43,8 +43,8 @@ from statesvc.worker.versions import Trial, read_chosen
 
 log = structlog.get_logger()
 
+# Messages that are read before the event loop runs other tasks.
 _YIELD_EVERY: Final = 32
-"""Messages that are read before the event loop runs other tasks."""
 # once may be chance; after a second transient failure it may be this message that causes it for its
 # batch
 _ALONE_AFTER_RETRIES: Final = 2

@@ -11,8 +11,8 @@ from statesvc.queue.claim import Message
 from statesvc.reading.read_message import Read
 from statesvc.telemetry.metrics import Telemetry
 
+# Attempts beyond this number share a label.
 _ATTEMPTS_COUNTED: Final = 5
-"""Attempts beyond this number share a label."""
 
 
 def count_attempts(telemetry: Telemetry, messages: Sequence[Message]) -> None:

@@ -12,20 +12,18 @@ from typing import Final
 
 from statesvc.queue.claim import Message
 
+# Seconds of the loop's own time. Messages of many events reach it first; single-event messages
+# reach it where processors are scarce.
 BATCH_SECONDS: Final = 0.04
-"""Seconds of the loop's own time.
-
-Messages of many events reach it first; single-event messages reach it where processors are scarce.
-"""
+# A carrier with more messages than this in a claim is not quiet.
 QUIET_MESSAGES_MAX: Final = 16
-"""A carrier with more messages than this in a claim is not quiet."""
+# A smaller claim is a single batch: it is done sooner than two.
 SPLIT_MESSAGES_MIN: Final = 64
-"""A smaller claim is a single batch: it is done sooner than two."""
+# A batch of fewer messages is too small to estimate the cost of a message.
 _SIGNIFICANT: Final = 32
-"""A batch of fewer messages is too small to estimate the cost of a message."""
 _LEAST: Final = 16
+# Weight of the newest batch in the cost of a message.
 _NEWEST_WEIGHT: Final = 0.3
-"""Weight of the newest batch in the cost of a message."""
 
 
 def split_by_volume(messages: Sequence[Message]) -> list[list[Message]]:

@@ -16,11 +16,11 @@ from statesvc.background.waiting import cancel_fully
 
 log = structlog.get_logger()
 
+# Each is worth half a lease.
 EXTENSIONS_MAX: Final = 8
-"""Each is worth half a lease."""
 
+# Seconds of rescues before the lanes get equal time.
 RESCUE_SECONDS: Final = 0.5
-"""Seconds of rescues before the lanes get equal time."""
 
 T = TypeVar("T")
 

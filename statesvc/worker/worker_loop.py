@@ -35,15 +35,13 @@ from statesvc.worker.lease import LeaseLostError, RescueShare, under_lease
 # beyond the grace: together they bound how long a stopping worker outlives it
 _CANCEL_SECONDS: Final = 2.0
 _RELEASE_SECONDS: Final = 2.0
+# Share of the lease for which postponed messages wait for locks. It is longer than many batches,
+# and excludes locks that a session holds.
 _LOCK_SHARE: Final = 1 / 15
-"""Share of the lease for which postponed messages wait for locks.
-
-It is longer than many batches, and excludes locks that a session holds.
-"""
+# Longest time until a message that was postponed once is available again.
 _POSTPONED_SECONDS: Final = 0.1
-"""Longest time until a message that was postponed once is available again."""
+# Between queries for later due times: under a pinned xmin each walks 30 seconds of leases.
 _NEXT_DUE_SECONDS: Final = 1.0
-"""Between queries for later due times: under a pinned xmin each walks 30 seconds of leases."""
 
 log = structlog.get_logger()
 

@@ -22,8 +22,8 @@ from statesvc.settings.service_settings import Settings
 
 _MB: Final = 1_000_000
 LATE_SECONDS: Final = 300.0
+# A week and a day: a restore must replay the log since then.
 BASE_DAYS_MAX: Final = 8
-"""A week and a day: a restore must replay the log since then."""
 _WAL: Final = "write-ahead log"
 _BASE: Final = "base backup"
 _PROVIDED: Final = "provider's backups"

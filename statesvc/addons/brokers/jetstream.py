@@ -35,13 +35,13 @@ EXPECTED_STREAM: Final = "Nats-Expected-Stream"
 _CONNECT_SECONDS: Final = 5
 _PING_SECONDS: Final = 20
 _PINGS_MAX: Final = 2
+# JetStream's own number for an expected stream that the subject does not belong to.
 _WRONG_STREAM: Final = 10060
-"""JetStream's own number for an expected stream that the subject does not belong to."""
+# No wildcards, and no `$` or `_INBOX` prefix: those address the server itself.
 _SUBJECT: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
-"""No wildcards, and no `$` or `_INBOX` prefix: those address the server itself."""
 _STREAM: Final = re.compile(r"[A-Za-z0-9_-]+")
+# Characters that the binding does not percent-encode in a header, besides letters and digits.
 _LEFT_AS_IT_IS: Final = "!#$&'()*+,/:;=?@[]~"
-"""Characters that the binding does not percent-encode in a header, besides letters and digits."""
 
 
 def check(url: BrokerUrl, login: Login | None) -> None:
@@ -175,8 +175,8 @@ class JetStream:
             scope.reschedule(now)
 
 
+# The caller bounds it.
 _UNBOUNDED: Final = 3600.0
-"""The caller bounds it."""
 
 
 def _credentials(login: Login | None) -> Mapping[str, Any]:

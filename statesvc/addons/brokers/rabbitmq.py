@@ -209,6 +209,7 @@ async def _exchange(channel: AbstractChannel, name: str) -> AbstractExchange:
     return await channel.get_exchange(name, ensure=False) if name else channel.default_exchange
 
 
+# Refusals of the broker, their meaning, and our words if it has none.
 _REFUSALS: Final = (
     # the first that fits: one that is returned is a kind of delivery error
     (
@@ -232,7 +233,6 @@ _REFUSALS: Final = (
     ),
     (aiormq.exceptions.ChannelPreconditionFailed, AttemptOutcome.REFUSED, None),
 )
-"""Refusals of the broker, their meaning, and our words if it has none."""
 
 
 def _refusal(error: BaseException) -> PublishRefusedError | None:

@@ -22,11 +22,8 @@ _HEIGHT: Final = 64
 _FULL_HEIGHT: Final = 112
 _LABEL_HEIGHT: Final = 16
 _GRID_LINES: Final = 3
+# Width of the columns beside the scale, in percent. On a phone, too, the rest holds five digits.
 _BESIDE_SCALE: Final = 91
-"""Width of the columns beside the scale, in percent.
-
-On a phone, too, the rest holds five digits.
-"""
 _STEPS: Final = (1, 2, 5, 10)
 
 

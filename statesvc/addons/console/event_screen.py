@@ -18,6 +18,7 @@ from statesvc.http.views import Block, Column, Details, Line, Passage, draw
 from statesvc.shipments.plain_names import carrier_name
 
 PATH: Final = ONE + "/events/{version}"
+# Members of an event that only locate others, and are not from the carrier.
 _PLACED: Final = frozenset(
     {
         "batch_id",
@@ -30,7 +31,6 @@ _PLACED: Final = frozenset(
         "erased",
     }
 )
-"""Members of an event that only locate others, and are not from the carrier."""
 
 
 _HOLDS: Final = (

@@ -24,8 +24,8 @@ _NAMES: Final = {
     ".json": "JSON with all proofs",
     ".html": "HTML page",
 }
+# The cookie with the merchant that was stated last.
 _MERCHANT: Final = "statesvc_merchant"
-"""The cookie with the merchant that was stated last."""
 _MERCHANT_BYTES_MAX: Final = 2000
 _REMEMBERED_SECONDS: Final = 365 * 86_400
 _ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")

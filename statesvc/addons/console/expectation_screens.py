@@ -27,6 +27,7 @@ _OF_CARRIER: Final = LIST + "/{carrier_id}/change"
 _OF_SERVICE: Final = LIST + "/{carrier_id}/services/{service}/change"
 _CALL: Final = "/v1/expectations/{carrier_id}"
 _EVERYONE: Final = "*"
+# By the names of `named_hours`, in the order of a parcel's way.
 LABELS: Final[Mapping[str, str]] = {
     "not_picked_up": "Label, but not picked up",
     "stalled.picked_up": "No scan: picked up",
@@ -39,7 +40,6 @@ LABELS: Final[Mapping[str, str]] = {
     "delivery_missed": "Out for delivery, and the day is over",
     "overdue": "The promised day is over",
 }
-"""By the names of `named_hours`, in the order of a parcel's way."""
 
 
 _RULES: Final = Table(

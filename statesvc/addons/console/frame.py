@@ -38,6 +38,7 @@ from statesvc.http.views import Line
 LOGIN: Final = "/console/login"
 WHY_CHARS_MAX: Final = 1000
 _NOTE: Final = "statesvc_note"
+# Problems that a person can do something about: the form shows them and stays filled.
 _REFUSED: Final = frozenset(
     {
         Code.INVALID_REQUEST,
@@ -48,7 +49,7 @@ _REFUSED: Final = frozenset(
         Code.TOO_MANY_REQUESTS,
     }
 )
-"""Problems that a person can do something about: the form shows them and stays filled."""
+# Values of `view.html` that a page leaves out.
 _EMPTY: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("chips", "acts", "inputs", "blocks", "runbook"), ()),
     **dict.fromkeys(("crumb", "next_cursor", "masked", "is_live"), None),
@@ -57,7 +58,6 @@ _EMPTY: Final[Mapping[str, Any]] = {
     "wanted": {},
     "form_path": None,
 }
-"""Values of `view.html` that a page leaves out."""
 
 Answer = Callable[[PageRequest], Awaitable[web.StreamResponse]]
 FindSession = Callable[[web.Request], Awaitable[WebSession | None]]

@@ -9,8 +9,8 @@ from statesvc.database.queries import queries
 from statesvc.http.keys.key_store import Scope
 
 _SQL: Final = queries("statesvc.addons.console", "frame_menu")
+# Bound of the backlog counts on every page.
 _COUNT_MAX: Final = 1000
-"""Bound of the backlog counts on every page."""
 
 
 class Menu:

@@ -28,6 +28,7 @@ from statesvc.telemetry.objective_minutes import read_minutes, read_shares
 from statesvc.telemetry.objectives import ACK_AVAILABILITY
 
 _SQL: Final = queries("statesvc.addons.console", "overview")
+# Pages of the console with more about a finding, by its runbook page, or else by its subject.
 _PLACES: Final[Mapping[str, tuple[str, str]]] = {
     "Lag": ("/console/queue", "Queue"),
     "CarrierHeld": ("/console/carriers", "Carriers"),
@@ -38,21 +39,20 @@ _PLACES: Final[Mapping[str, tuple[str, str]]] = {
     "RoleDown": ("/console/workers", "Workers"),
     "awaited numbers": ("/console/awaited", "Awaited numbers"),
 }
-"""Pages of the console with more about a finding, by its runbook page, or else by its subject."""
+# Spans of the chart of webhooks: name, minutes, and minutes per column.
 _SPANS: Final[Mapping[str, tuple[str, int, int]]] = {
     "1h": ("Last hour", 60, 1),
     "6h": ("Last 6 hours", 6 * 60, 5),
     "24h": ("Last 24 hours", 24 * 60, 20),
     "7d": ("Last 7 days", 7 * 24 * 60, 120),
 }
-"""Spans of the chart of webhooks: name, minutes, and minutes per column."""
 _ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
 _CARRIERS_MAX: Final = 12
 _ACTIONS_MAX: Final = 5
+# Pages of findings that are a single task, however many carriers or causes they name.
 _ALIKE: Final = frozenset(
     {"Lag", "CarrierSilent", "DeadLettersGrow", "UnknownCodes", "FormatChanged", "WorkersOutdated"}
 )
-"""Pages of findings that are a single task, however many carriers or causes they name."""
 _WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 

@@ -21,10 +21,10 @@ from statesvc.telemetry.objectives import (
 HOUR_MINUTES: Final = 60
 BUDGET_MINUTES: Final = 3 * 24 * 60
 _NOW_MINUTES: Final = 5
+# Share of the budget below which it shows as a warning.
 _LOW: Final = 0.5
-"""Share of the budget below which it shows as a warning."""
+# Waiting time above which the backlog is shown in place of the throughput.
 _WAITING_SECONDS_MIN: Final = 5.0
-"""Waiting time above which the backlog is shown in place of the throughput."""
 
 
 def promise_cards(

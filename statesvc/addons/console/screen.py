@@ -20,8 +20,8 @@ from statesvc.http.keys.key_store import Scope
 from statesvc.http.views import Block, Cell, Grid
 
 HOME: Final = "/console"
+# Values of a form: a text for each of its inputs, empty if not filled.
 Values = Mapping[str, str]
-"""Values of a form: a text for each of its inputs, empty if not filled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,8 @@ _ATTEMPTS: Final = 60
 _SQL: Final = queries("statesvc.addons.console", "subscription_screens")
 WAITING_MAX: Final = 10_000
 _LISTED_MAX: Final = 50
+# Share of deliveries below which it shows as a fault.
 _SHARE_MIN: Final = 0.95
-"""Share of deliveries below which it shows as a fault."""
 
 
 class ReceiverBacklog(NamedTuple):

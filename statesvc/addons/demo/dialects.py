@@ -276,6 +276,7 @@ def easypost(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
     return orjson.dumps({"object": "Event", "description": "tracker.updated", "result": tracker})
 
 
+# Content type and writer of each sample carrier.
 DIALECTS: Final[Mapping[str, tuple[str, Writer]]] = {
     "ups": (JSON, ups),
     "fedex": (JSON, fedex),
@@ -284,4 +285,3 @@ DIALECTS: Final[Mapping[str, tuple[str, Writer]]] = {
     "usps": (XML, usps),
     "easypost": (JSON, easypost),
 }
-"""Content type and writer of each sample carrier."""

@@ -93,6 +93,8 @@ CARRIERS: Final = tuple(TOWNS)
 SIGNERS: Final = ("A. Sample", "B. Example", "C. Invented", "FRONT DESK", "D. Nobody")
 
 _TRAVEL: Final = (ParcelStep.LABEL, ParcelStep.PICKUP, ParcelStep.DEPART, ParcelStep.ARRIVE)
+# Journeys of a parcel, with their frequency out of 32. The last journey is scanned at a depot after
+# its delivery, which is impossible.
 JOURNEYS: Final = (
     ((*_TRAVEL, ParcelStep.OUT, ParcelStep.DELIVERED), 10),
     ((*_TRAVEL, ParcelStep.DEPART, ParcelStep.ARRIVE, ParcelStep.OUT, ParcelStep.DELIVERED), 10),
@@ -112,10 +114,6 @@ JOURNEYS: Final = (
     ((*_TRAVEL, ParcelStep.STRANGE, ParcelStep.OUT, ParcelStep.DELIVERED), 1),
     ((*_TRAVEL, ParcelStep.OUT, ParcelStep.DELIVERED, ParcelStep.ARRIVE), 1),
 )
-"""Journeys of a parcel, with their frequency out of 32.
-
-The last journey is scanned at a depot after its delivery, which is impossible.
-"""
 
 
 def invent(rng: Random, carrier_id: str, now: datetime) -> Parcel:

@@ -24,6 +24,7 @@ from statesvc.addons.development.package_texts import MODULE, PROJECT, TEST
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_line
 
+# Names of fields as `squashed`, the likeliest first.
 _NAMES: Final = {
     "time": (
         r"(event|scan|occur|action|status|track|update)\w*(date|time|stamp)",
@@ -51,7 +52,7 @@ _NAMES: Final = {
     "country": (r"country",),
     "postal_code": (r"zip|postal|postcode",),
 }
-"""Names of fields as `squashed`, the likeliest first."""
+# Names of fields with another meaning.
 _OTHERS: Final = {
     "time": r"estimat|expect|eta\Z|promis|creat|schedul|plan|commit|due|birth|request|generat",
     "code": r"country|postal|zip|error|currency|service|product|location|city|reason|carrier|courier|topic",
@@ -59,7 +60,6 @@ _OTHERS: Final = {
     "number": r"phone|mobile|event|user|shopid|price|weight|account|version|client|customer|partner",
     "city": r"url|code|id\Z|lat|lng",
 }
-"""Names of fields with another meaning."""
 _CONTAINER: Final = re.compile(
     r"event|scan|track|histor|checkpoint|log|detail|activit|trace|status|milestone"
 )

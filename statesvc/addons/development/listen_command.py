@@ -24,8 +24,8 @@ from statesvc.cli.service_profile import Service, service_of
 from statesvc.delivery.signing import shared_text, signed_headers
 
 _CHANGED: Final = "shipment.status_changed"
+# The service sends a comment every 15 s.
 _SILENCE_SECONDS: Final = 45.0
-"""The service sends a comment every 15 s."""
 _FORWARD_SECONDS: Final = 15.0
 _DATA: Final = ("carrier_id", "tracking_number", "from", "to", "occurred_at", "sequence")
 

@@ -22,8 +22,8 @@ from statesvc.shipments.shipment_list import BEGINNING_OF_TIME, END_OF_TIME
 
 SCAN_MAX: Final = 1_000
 COUNT_MAX: Final = 1_000
+# Columns of numbers, each behind its carrier, as statements take them.
 NUMBERS: Final[Columns] = {"carrier_ids": texts, "numbers": texts}
-"""Columns of numbers, each behind its carrier, as statements take them."""
 HOURS_MAX: Final = 24 * 365
 Connection = AsyncConnection[Any]
 _SQL = queries("statesvc.addons.expectations", "awaited_numbers")

@@ -51,8 +51,8 @@ from statesvc.log.json_compression import compress_json, decompress_json
 from statesvc.log.parcel_log import parcels_of, read_present_parcels
 from statesvc.shipments.expectation_rules import rule_book
 
+# Shipments of a transaction: some ten milliseconds, for which their streams are locked.
 AT_ONCE: Final = 200
-"""Shipments of a transaction: some ten milliseconds, for which their streams are locked."""
 PUT_OFF_AT_ONCE: Final = 5_000
 
 _SQL = queries("statesvc.addons.expectations", "observe")

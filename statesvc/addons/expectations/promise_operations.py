@@ -34,8 +34,8 @@ from statesvc.http.operation import RawAnswer, operation
 from statesvc.http.paging import Page, PageParameters, encode_position, position_of
 from statesvc.http.problem import Code, Problem
 
+# Rows of a file; more are asked for in several ranges of days.
 LATE_MAX: Final = 100_000
-"""Rows of a file; more are asked for in several ranges of days."""
 _PATH: Final = "/v1/reports/promises"
 _BY_ANY: Final = "|".join(DIMENSIONS)
 

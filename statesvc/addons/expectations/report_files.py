@@ -13,8 +13,8 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     "csv": "text/csv",
     "parquet": "application/vnd.apache.parquet",
 }
+# A spreadsheet computes a cell that begins so; a carrier writes the numbers.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet computes a cell that begins so; a carrier writes the numbers."""
 
 _DATES: Final = frozenset({"month", "promised_for"})
 _TEXTS: Final = frozenset(

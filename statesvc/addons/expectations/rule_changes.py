@@ -141,8 +141,8 @@ async def state_rules(
     return revision
 
 
+# Some 30 ms of computing.
 PAGE_ROWS: Final = 500
-"""Some 30 ms of computing."""
 SECONDS_MAX: Final = 8.0
 _LAST_ID: Final = UUID(int=2**128 - 1)
 

@@ -164,8 +164,8 @@ def _observation(one: DueNumber, now: BatchStamp) -> Observation:
 
 
 EVERY_SECONDS: Final = 60.0
+# Between two steps while more is due: with `observe.AT_ONCE` the rate of each worker.
 STEP_SECONDS: Final = 1.0
-"""Between two steps while more is due: with `observe.AT_ONCE` the rate of each worker."""
 PAGE_ROWS: Final = 1_000
 _DUE: Final[Columns] = {"shipment_ids": uuids, "versions": ints, "due_ats": timestamps}
 log = structlog.get_logger()

@@ -18,8 +18,8 @@ from statesvc.repair.renormalize.late_code import UnknownCode
 
 _SQL = queries("statesvc.addons.mappings", "code_events")
 
+# Events of the log that a pass reads in a statement.
 PAGE: Final = 20_000
-"""Events of the log that a pass reads in a statement."""
 SEARCHED_MAX: Final = 50_000
 CODES_TRIED_MAX: Final = 3
 Connection = AsyncConnection[Any]

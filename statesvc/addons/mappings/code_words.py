@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from statesvc.http.views import Answer, Denied, counted
 from statesvc.repair.dead_letters.dead_letter import SENTENCES, Obstacle
 
+# Takes the code's place in lists if the carrier prints only a text (`events.clear_part.TEXT`).
 TEXT: Final = "text"
-"""Takes the code's place in lists if the carrier prints only a text (`events.clear_part.TEXT`)."""
 _PARTS: Final = ("raw_type", "raw_code", "raw_reason", "raw_text")
 NO_EVENT: Final = "no event has this code, so mapping it would change nothing: a code is compared as it is written, it is no pattern"
 

@@ -22,11 +22,9 @@ from statesvc.repair.renormalize.late_code import FIRST, clock
 _SQL = queries("statesvc.addons.mappings", "history_reread")
 
 _SCANNED_AT_ONCE: Final = 2_000
+# Dead letters of unknown codes that a position names. Beyond, none is resolved: a replay by code
+# does that.
 CODES_MAX: Final = 500
-"""Dead letters of unknown codes that a position names.
-
-Beyond, none is resolved: a replay by code does that.
-"""
 
 
 class ReadingChange(BaseModel):

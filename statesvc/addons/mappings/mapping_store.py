@@ -19,8 +19,8 @@ from statesvc.log.actions import record_action
 from statesvc.reading.code_mapping import meaning_of_row
 
 _SQL = queries("statesvc.addons.mappings", "mapping_store")
+# Events that are read at most.
 COUNT_MAX: Final = 200_000
-"""Events that are read at most."""
 EXAMPLES_MAX: Final = 5
 
 

@@ -33,8 +33,8 @@ from statesvc.repair.renormalize.late_code import (
     wait_for_older_transactions,
 )
 
+# A batch becomes visible after later ones, but not after more than these.
 _LATE_BATCHES: Final = 1_000
-"""A batch becomes visible after later ones, but not after more than these."""
 _NEWEST_READ_MAX: Final = 50_000
 
 

@@ -16,6 +16,8 @@ from pamqp import encode
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
+# Headers that RabbitMQ adds. A message published with them may be dropped: they mark it as having
+# gone in a circle.
 BROKERS_OWN: Final = frozenset(
     {
         *("x-death", "x-first-death-exchange", "x-first-death-queue", "x-first-death-reason"),
@@ -28,10 +30,6 @@ BROKERS_OWN: Final = frozenset(
         ),
     }
 )
-"""Headers that RabbitMQ adds.
-
-A message published with them may be dropped: they mark it as having gone in a circle.
-"""
 
 _SHORT_MAX: Final = 2**31
 

@@ -229,6 +229,7 @@ def _inflated(payload: bytes) -> bytes:
     return found
 
 
+# By the value of kombu's header `compression`; its gzip is zlib's format.
 _DECOMPRESSORS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "application/x-gzip": _inflated,
     "application/x-bz2": lambda payload: bz2.BZ2Decompressor().decompress(
@@ -238,7 +239,6 @@ _DECOMPRESSORS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
         payload, _PLAIN_BYTES_MAX
     ),
 }
-"""By the value of kombu's header `compression`; its gzip is zlib's format."""
 
 
 def _decompressed(payload: bytes, compression: object) -> bytes:

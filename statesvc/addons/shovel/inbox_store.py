@@ -22,10 +22,10 @@ from statesvc.addons.shovel.task_mapping import Mapped, Unmapped, unmapped_ident
 from statesvc.bodies.sealed_message import SealedMessage, put_columns, seal_message
 from statesvc.database.queries import queries
 
+# Days after its ETA, or its transfer, for which a message is recognised.
 RECEIPT_DAYS: Final = 90
-"""Days after its ETA, or its transfer, for which a message is recognised."""
+# The carrier of dead letters without a carrier. No carrier may have this name.
 LANE: Final = "shovel"
-"""The carrier of dead letters without a carrier. No carrier may have this name."""
 _REUSED: Final = "another message with this id came before it, with other content"
 _ETA_MAX: Final = datetime(9000, 1, 1, tzinfo=UTC)
 

@@ -36,16 +36,14 @@ from statesvc.addons.shovel.source_message import (
     Wants,
 )
 
+# Prefix of the lists of unacknowledged messages, `statesvc-shovel.0.QUEUE`. Runs of 0.1 numbered
+# their processes.
 _HOLDING: Final = "statesvc-shovel"
-"""Prefix of the lists of unacknowledged messages, `statesvc-shovel.0.QUEUE`.
-
-Runs of 0.1 numbered their processes.
-"""
 _POLL_SECONDS: Final = 0.1
 _TIMEOUT_SECONDS: Final = 10
 _PAGE: Final = 500
+# Share of the time for reading a list without a wanted message.
 _SWEEP_SHARE: Final = 0.1
-"""Share of the time for reading a list without a wanted message."""
 _SWEEP_PAUSE_SECONDS_MAX: Final = 30.0
 _LOST: Final = (
     redis.exceptions.ConnectionError,

@@ -152,8 +152,8 @@ class SourceLostError(OSError):
     """The connection to the broker ended; unacknowledged messages wait there."""
 
 
+# Predicate of messages to take; the others stay for the workers that they are for.
 Wants = Callable[[Taken], bool]
-"""Predicate of messages to take; the others stay for the workers that they are for."""
 
 
 class Unacknowledged(NamedTuple):

@@ -25,8 +25,8 @@ from statesvc.database.wakeups.wakeup import INBOX, notify
 
 _IDLE_SECONDS: Final = 0.5
 _AGAIN_SECONDS: Final = 1.0
+# The source was found to answer before: it is refused in earnest once this has passed.
 _REFUSED_SECONDS_MAX: Final = 60.0
-"""The source was found to answer before: it is refused in earnest once this has passed."""
 _PASSING: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT, Failure.MISROUTED})
 
 

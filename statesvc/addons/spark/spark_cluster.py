@@ -16,10 +16,10 @@ from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.log.cluster import Calls, ClusterError
 
 T = TypeVar("T")
+# Tasks of a job; the driver holds their results at once.
 _TASKS_PER_CORE: Final = 16
-"""Tasks of a job; the driver holds their results at once."""
+# In a process of the cluster: the runs that have begun.
 _begun: set[str] = set()
-"""In a process of the cluster: the runs that have begun."""
 
 
 class _Start(NamedTuple):

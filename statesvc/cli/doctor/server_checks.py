@@ -11,6 +11,8 @@ from statesvc.database.session_settings import WHOLE_TRANSACTIONS_SINCE
 from statesvc.health.finding import Finding, Urgency, fail, ok, warn
 
 OLDEST_SERVER: Final = 160000
+# By major the last two minor releases known to this release, the latest last. From
+# postgresql.org/support/versioning.
 MINORS: Final[Mapping[int, tuple[tuple[int, str], ...]]] = MappingProxyType(
     {
         16: ((15, "2026-08-13"), (16, "2026-11-12")),
@@ -18,15 +20,11 @@ MINORS: Final[Mapping[int, tuple[tuple[int, str], ...]]] = MappingProxyType(
         18: ((6, "2026-08-13"), (7, "2026-11-12")),
     }
 )
-"""By major the last two minor releases known to this release, the latest last.
-
-From postgresql.org/support/versioning.
-"""
 BUFFERS_BYTES_MIN: Final = 256 * 1024**2
 WAL_BYTES_MIN: Final = 2 * 1024**3
 WAL_WRITER_DELAY_MS_MAX: Final = 50
+# Size of a database that changes more than `WAL_BYTES_MIN` of pages between checkpoints.
 LARGE_BYTES_MIN: Final = 8 * 1024**3
-"""Size of a database that changes more than `WAL_BYTES_MIN` of pages between checkpoints."""
 LARGE_WAL_BYTES_MIN: Final = 8 * 1024**3
 CHECKPOINT_SECONDS_MIN: Final = 900
 

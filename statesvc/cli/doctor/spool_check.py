@@ -14,8 +14,8 @@ from statesvc.health.finding import Finding, fail, ok, warn
 from statesvc.settings.service_settings import SpoolSettings
 from statesvc.spool.open_spool import folder_of
 
+# Of a sync alone; an ACK from the spool should take less than 100 ms.
 SYNC_SECONDS_MAX: Final = 0.05
-"""Of a sync alone; an ACK from the spool should take less than 100 ms."""
 REPLICAS_MIN: Final = 3
 _ABOUT: Final = "spool"
 

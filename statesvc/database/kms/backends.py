@@ -17,8 +17,8 @@ _SECONDS: Final = 30.0
 _BYTES_MAX: Final = 65_536
 _SAID_MAX: Final = 200
 _VAULT_SECONDS: Final = 15.0
+# Bound to the wrapped key: no other wrap of the KMS key unwraps as ours.
 _PURPOSE: Final = base64.b64encode(b"statesvc root key").decode()
-"""Bound to the wrapped key: no other wrap of the KMS key unwraps as ours."""
 _PATH: Final = re.compile(r"/v1/(?P<mount>[\w./-]+)/keys/(?P<key>[\w.-]+)")
 _WRAPPED: Final = re.compile(r"vault:v([0-9]+):[A-Za-z0-9+/=]+")
 

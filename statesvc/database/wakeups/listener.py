@@ -28,14 +28,12 @@ from statesvc.database.wakeups.wakeup import (
     send_wakeups,
 )
 
+# For a dead connection that the kernel does not notice; sweeps replace its wake-ups meanwhile.
 PING_SECONDS: Final = 60.0
-"""For a dead connection that the kernel does not notice; sweeps replace its wake-ups meanwhile."""
 
+# Time for the woken listener on the sender's machine to claim first. It follows
+# `first_within_seconds`; mostly no message is left afterwards.
 _SECOND_SECONDS: Final = 0.05
-"""Time for the woken listener on the sender's machine to claim first.
-
-It follows `first_within_seconds`; mostly no message is left afterwards.
-"""
 
 _SQL = queries("statesvc.database.wakeups", "listener")
 _log = structlog.get_logger()

@@ -16,28 +16,25 @@ from statesvc.database.queries import queries
 from statesvc.database.service_connection import ServiceConnection
 from statesvc.database.session_settings import SessionLimits
 
+# Messages may be ready to be claimed by a worker.
 INBOX: Final = "statesvc_inbox"
-"""Messages may be ready to be claimed by a worker."""
+# As `INBOX`, for messages that must not wait for a worker's window: released, replayed, repaired.
 INBOX_NOW: Final = "statesvc_inbox_now"
-"""As `INBOX`, for messages that must not wait for a worker's window: released, replayed,
-repaired.
-"""
+# Notifications may be ready to be claimed by a notifier.
 OUTBOX: Final = "statesvc_outbox"
-"""Notifications may be ready to be claimed by a notifier."""
+# Entries may have been committed that wait to be sealed.
 LOG: Final = "statesvc_log"
-"""Entries may have been committed that wait to be sealed."""
+# A checkpoint was published: the sealed log has grown.
 SEALED: Final = "statesvc_sealed"
-"""A checkpoint was published: the sealed log has grown."""
+# Trials may be ready to be claimed by a foreign candidate.
 TRIALS: Final = "statesvc_trial"
-"""Trials may be ready to be claimed by a foreign candidate."""
+# Sent together: a worker of another release or language listens on the first alone.
 READY_NOW: Final = (INBOX, INBOX_NOW)
-"""Sent together: a worker of another release or language listens on the first alone."""
+# Channels of which the first of several listeners claims; the others hear of it a little later, for
+# it may have stopped.
 ONE_IS_ENOUGH: Final = frozenset({INBOX, OUTBOX})
-"""Channels of which the first of several listeners claims; the others hear of it a little later,
-for it may have stopped.
-"""
+# Their listeners have a pace of their own, slower than a waker's.
 UNHURRIED: Final = frozenset({LOG})
-"""Their listeners have a pace of their own, slower than a waker's."""
 
 
 _PREPARED_AFTER: Final = 2
@@ -93,10 +90,10 @@ def _say_late() -> None:
         )
 
 
+# Limits of connections for LISTEN, NOTIFY and short statements.
 DIRECT_LIMITS: Final = SessionLimits(
     statement_seconds=3, lock_seconds=3, idle_in_transaction_seconds=15
 )
-"""Limits of connections for LISTEN, NOTIFY and short statements."""
 _FIRST_DELAY_SECONDS: Final = 0.1
 _LAST_DELAY_SECONDS: Final = 5.0
 

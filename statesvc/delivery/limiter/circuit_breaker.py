@@ -17,15 +17,15 @@ from typing import Final
 WINDOW_ATTEMPTS: Final = 100
 WINDOW_SECONDS: Final = 300.0
 ATTEMPTS_MIN: Final = 10
+# A short failure that hits all attempts in progress is not an outage.
 IN_A_ROW_SECONDS_MIN: Final = 1.0
-"""A short failure that hits all attempts in progress is not an outage."""
 FAILED_SHARE: Final = 0.7
 OPEN_SECONDS: Final = 1.0
 OPEN_SECONDS_MAX: Final = 900.0
+# Two readings of the database's clock may be so far from their order.
 CLOCK_SECONDS_MAX: Final = 5.0
-"""Two readings of the database's clock may be so far from their order."""
+# A receiver that was down for so long is found to be back within a third of that again.
 LONGER_FACTOR: Final = 1.5
-"""A receiver that was down for so long is found to be back within a third of that again."""
 
 
 class BreakerState(StrEnum):

@@ -18,26 +18,25 @@ from typing import Final
 
 from statesvc.delivery.limiter.signal import Signal
 
+# The first window runs at half of it: it is a measure.
 INITIAL: Final = 4
-"""The first window runs at half of it: it is a measure."""
+# A receiver that bears more gets 64 at a time; the process's quarter bounds it too.
 MAXIMUM: Final = 64
-"""A receiver that bears more gets 64 at a time; the process's quarter bounds it too."""
 SLOWER_FACTOR: Final = 0.9
 OVERLOADED_FACTOR: Final = 0.5
 MEASURING_FACTOR: Final = 0.5
 DEVIATIONS: Final = 2.5
 SPREAD_SHARE_MIN: Final = 0.1
+# A smaller increase is noise, however even the latency was before.
 SPREAD_SECONDS_MIN: Final = 0.005
-"""A smaller increase is noise, however even the latency was before."""
+# Slower by more than this is not usual, however irregular it was: over a window's many answers
+# chance averages out.
 SPREAD_SHARE_MAX: Final = 0.5
-"""Slower by more than this is not usual, however irregular it was: over a window's many
-answers chance averages out.
-"""
 WEIGHT: Final = 0.4
+# A measure counts at most as this many times the mean: a pause of the receiver is an outlier.
 OUTLIER_FACTOR: Final = 2.0
-"""A measure counts at most as this many times the mean: a pause of the receiver is an outlier."""
+# Half the crowd, but still more than this of the latency: it is not our crowd that makes it.
 OWN_REASONS_SHARE: Final = 0.8
-"""Half the crowd, but still more than this of the latency: it is not our crowd that makes it."""
 ANSWERED_SHARE: Final = 0.9
 CROWDS_BETWEEN_MEASURES: Final = 20
 CROWDS_WITHOUT_MEASURE_MAX: Final = 40

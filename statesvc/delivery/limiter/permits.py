@@ -21,8 +21,8 @@ from statesvc.delivery.limiter.subscription_limiter import (
     SubscriptionLimiter,
 )
 
+# A limiter idle for longer starts afresh: its knowledge is too old.
 FORGOTTEN_AFTER_SECONDS: Final = 600.0
-"""A limiter idle for longer starts afresh: its knowledge is too old."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from typing import Final
 
 SHARE: Final = 0.2
 FLOOR_PER_SECOND: Final = 10.0
+# Retries that may follow each other at once after a quiet time.
 BALANCE_MAX: Final = 20.0
-"""Retries that may follow each other at once after a quiet time."""
 
 
 class RetryBudget:

@@ -8,8 +8,8 @@ from statesvc.delivery.limiter.concurrency import Concurrency, Mark
 from statesvc.delivery.limiter.retry_budget import RetryBudget
 from statesvc.delivery.limiter.signal import Signal
 
+# Share of the permits for retries, at most; the rest is for first attempts.
 RETRY_SHARE: Final = 0.4
-"""Share of the permits for retries, at most; the rest is for first attempts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +58,8 @@ class LimiterState:
     open_until: float | None
 
 
+# Allowance of a subscription that is new to this process.
 FRESH: Final = Allowance(free=Concurrency().limit, retries=1)
-"""Allowance of a subscription that is new to this process."""
 
 
 @dataclass(slots=True)

@@ -14,11 +14,11 @@ from typing import Final
 
 HEAD_SECONDS: Final = 10.0
 FILES_WANTED: Final = 65_536
+# For the database, logs, archives and libraries.
 FILES_RESERVED: Final = 128
-"""For the database, logs, archives and libraries."""
 CONNECTIONS_MAX: Final = 10_000
+# A subscriber of IPv6 has a network of this size at least.
 _IPV6_SHARE: Final = 64
-"""A subscriber of IPv6 has a network of this size at least."""
 
 Networks = Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]
 

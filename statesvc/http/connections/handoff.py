@@ -18,16 +18,14 @@ from typing import Any, Final
 import structlog
 
 RETRY_SECONDS: Final = 0.1
+# Sockets that may wait for the other end to read: with more it does not work.
 QUEUE_MAX: Final = 1024
-"""Sockets that may wait for the other end to read: with more it does not work.
-"""
 _HEADER: Final = struct.Struct(">I?")
 _READ_BYTES: Final = 256 * 1024
 _CLOSE_ON_EXEC: Final = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
+# Takes over a connection: its socket, the bytes read, whether both processes have answered on it.
 Adopt = Callable[[socket.socket, bytes, bool], None]
-"""Takes over a connection: its socket, the bytes read, whether both processes have answered on it.
-"""
 
 log = structlog.get_logger()
 

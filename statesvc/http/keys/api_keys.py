@@ -22,13 +22,13 @@ from statesvc.http.keys.key_store import SQL, Scope, granted, key_hash, key_id_o
 from statesvc.http.problem import Code, Problem
 
 REMEMBERED_SECONDS: Final = 5.0
+# Precision of a key's last use: not every call is a write.
 NOTED_SECONDS: Final = 300
-"""Precision of a key's last use: not every call is a write."""
+# Id, name and owner of the key that a setting holds.
 BOOTSTRAP: Final = "bootstrap"
-"""Id, name and owner of the key that a setting holds."""
 _REMEMBERED_MAX: Final = 4096
+# The first word of User-Agent in calls of `statesvc mcp`.
 AGENT: Final = "statesvc-mcp"
-"""The first word of User-Agent in calls of `statesvc mcp`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from aiohttp import hdrs
 
 from statesvc.http.problem import Code, Problem
 
+# Burst of a key after a pause, in seconds of its rate.
 BURST_SECONDS: Final = 2.0
-"""Burst of a key after a pause, in seconds of its rate."""
 RATE_LIMIT: Final = "RateLimit"
 RATE_LIMIT_POLICY: Final = "RateLimit-Policy"
 _BUSY_SECONDS: Final = 1

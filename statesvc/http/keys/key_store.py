@@ -24,8 +24,8 @@ from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
 
 SQL: Final = queries("statesvc.http.keys", "key_store")
+# Form of an owner's name.
 OWNER: Final = re.compile(r"[!-~]{1,100}")
-"""Form of an owner's name."""
 _KEY: Final = re.compile(r"ss_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 
 

@@ -11,9 +11,8 @@ from typing import Any, Final
 
 import jwt
 
+# With the rest of its call it fits into the first line of a request: 8190 bytes at most.
 TOKEN_CHARS_MAX: Final = 4096
-"""With the rest of its call it fits into the first line of a request: 8190 bytes at most.
-"""
 _ALGORITHM: Final = "HS256"
 _OURS: Final = ("exp", "aud")
 

@@ -14,8 +14,8 @@ from statesvc.http.closed_model import ClosedModel
 
 DeadLetterKind = Literal["message", "code", "notification"]
 Resolution = Literal["replayed", "discarded"]
+# A worker in another language may bury with a word of its own.
 CauseWord = Cause | str
-"""A worker in another language may bury with a word of its own."""
 
 
 class Way(StrEnum):

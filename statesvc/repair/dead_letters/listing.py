@@ -28,17 +28,17 @@ from statesvc.repair.dead_letters.put_back import ReplayVerdict, obstacle_of, ve
 
 _SQL = queries("statesvc.repair.dead_letters", "listing")
 
+# Events that are read to count an unknown code.
 OCCURRENCES_MAX: Final = 10_000
-"""Events that are read to count an unknown code."""
 CODE_EXAMPLES_MAX: Final = 5
+# Dead letters that are grouped, the oldest first.
 GROUPED_MAX: Final = 100_000
-"""Dead letters that are grouped, the oldest first."""
 GROUP_EXAMPLES_MAX: Final = 3
 DETAILS_MAX: Final = 5
 ATTEMPTS_MAX: Final = 100
 RELATED_MAX: Final = 50
+# Above the id of every dead letter.
 NEWEST: Final = 2**63 - 1
-"""Above the id of every dead letter."""
 
 
 class CodeOccurrences(ClosedModel):

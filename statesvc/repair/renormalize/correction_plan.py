@@ -27,8 +27,8 @@ from statesvc.repair.renormalize.effective_readings import (
     raw_of,
 )
 
+# (type, code) as they stand in clear; in a report as dead letters list them.
 CodeKey = tuple[str | None, str | None]
-"""(type, code) as they stand in clear; in a report as dead letters list them."""
 
 COUNTERS: Final = (
     "messages",

@@ -28,8 +28,8 @@ MESSAGES_AT_ONCE: Final = 50
 Connection = AsyncConnection[Any]
 Position = TypeVar("Position")
 
+# Notifies listeners on these channels; called after the commit.
 Wake = Callable[[frozenset[str]], Awaitable[None]]
-"""Notifies listeners on these channels; called after the commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +82,8 @@ class WalkPage(NamedTuple, Generic[Position]):
     is_last: bool
 
 
+# Returns the page after a position.
 WalkPages = Callable[[Connection, Position], Awaitable[WalkPage[Position]]]
-"""Returns the page after a position."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -22,8 +22,8 @@ _SQL = queries("statesvc.repair.renormalize", "late_code")
 LISTED_AT_ONCE: Final = 20_000
 FIRST: Final = UUID(int=0)
 _WRITERS_SECONDS: Final = 10.0
+# An event's time is taken before its transaction commits; none takes so long.
 _LATE: Final = timedelta(minutes=5)
-"""An event's time is taken before its transaction commits; none takes so long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,8 @@ from statesvc.repair.renormalize.effective_readings import (
 _SQL = queries("statesvc.repair.renormalize", "renormalize")
 
 _TRIES: Final = 6
+# Time that a batch waits for shipments that other transactions have locked.
 _LOCKED_SECONDS: Final = 30.0
-"""Time that a batch waits for shipments that other transactions have locked."""
 Connection = AsyncConnection[Any]
 
 

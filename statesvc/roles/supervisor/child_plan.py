@@ -37,19 +37,17 @@ from statesvc.settings.service_settings import Settings
 INGRESS: Final[Role] = "ingress"
 API: Final[Role] = "api"
 ROLES: Final[tuple[Role, ...]] = (INGRESS, API, "worker", "notifier", "sealer")
+# The roles of each process. A worker is alone, for a message may end it; notifier and sealer wait
+# most of the time.
 CHILDREN: Final[tuple[tuple[Role, ...], ...]] = (
     (INGRESS,),
     (API,),
     ("worker",),
     ("notifier", "sealer"),
 )
-"""The roles of each process.
-
-A worker is alone, for a message may end it; notifier and sealer wait most of the time.
-"""
 NICENESS: Final = MappingProxyType({API: 5})
+# An ACK comes first, then an answer: a backlog must not take the processor from ingress.
 BUSY_NICENESS: Final = MappingProxyType({"worker": 10, "notifier": 10})
-"""An ACK comes first, then an answer: a backlog must not take the processor from ingress."""
 DEMO: Final = "demo"
 LOOPBACK_NETWORKS: Final = "127.0.0.0/8,::1/128"
 

@@ -16,8 +16,8 @@ from statesvc.roles.supervisor.start_child import Child, Start
 
 FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 15.0
+# A child that lived that long starts again with the first pause.
 HEALTHY_SECONDS: Final = 30.0
-"""A child that lived that long starts again with the first pause."""
 
 log = structlog.get_logger()
 

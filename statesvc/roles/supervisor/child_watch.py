@@ -15,16 +15,15 @@ from statesvc.background.waiting import cancel_fully
 from statesvc.roles.metrics_address import ALIVE
 
 ASK_SECONDS: Final = 2.0
+# Unanswered in a row until the log names the child.
 SILENT_ASKS: Final = 3
-"""Unanswered in a row until the log names the child."""
+# Unanswered in a row until it is to be killed.
 KILL_ASKS: Final = 10
-"""Unanswered in a row until it is to be killed."""
+# More questions before the first answer: a child may freeze right after its start.
 START_ASKS_A_TURN: Final = 8
-"""More questions before the first answer: a child may freeze right after its start."""
+# Unanswered in a row until it is to be killed before its first answer: it loads, on a machine that
+# may be busy.
 START_ASKS: Final = 60 * START_ASKS_A_TURN
-"""Unanswered in a row until it is to be killed before its first answer: it loads, on a
-machine that may be busy.
-"""
 
 log = structlog.get_logger()
 

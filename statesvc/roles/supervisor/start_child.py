@@ -35,8 +35,8 @@ class Child(Protocol):
         """Send a signal; do nothing if it has ended."""
 
 
+# Raises OSError where the system gives no process.
 Start = Callable[[], Awaitable[Child]]
-"""Raises OSError where the system gives no process."""
 
 
 def spawn(command: Sequence[str], environment: Mapping[str, str]) -> Start:

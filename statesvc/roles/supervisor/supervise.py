@@ -48,10 +48,10 @@ from statesvc.telemetry.metrics_server import MetricsServer
 PROBE_SECONDS: Final = 2.0
 NOT_READY_SECONDS: Final = 15.0
 DEMO_STOP_SECONDS: Final = 5.0
+# Time that a child gets beyond its own grace before it is killed.
 OVERTIME_SECONDS: Final = 5.0
-"""Time that a child gets beyond its own grace before it is killed."""
+# Time for a child to give back its leases after a second signal.
 ABORT_SECONDS: Final = 8.0
-"""Time for a child to give back its leases after a second signal."""
 
 Running = Mapping[asyncio.Task[None], ChildProcess]
 
@@ -317,8 +317,8 @@ def _command(environment: Mapping[str, str]) -> str:
     )
 
 
+# For a child's own text, of which its sample of the database may take half.
 CHILD_SECONDS: Final = 4.0
-"""For a child's own text, of which its sample of the database may take half."""
 SUPERVISOR: Final = "up"
 
 
