@@ -23,9 +23,11 @@ class Bucket:
     def parse(cls, place: str) -> Self:
         """Parse a place. Raises ValueError."""
         parts = urlsplit(place)
+        # credentials in a place would be printed wherever the place is
         if parts.scheme != _SCHEME or not parts.netloc or parts.username is not None:
             raise ValueError("neither a folder nor s3://bucket/prefix")
         options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        # refused, not ignored: a misspelt option would lead to another store
         if options.keys() - {"endpoint", "region"}:
             raise ValueError(
                 "an s3:// place takes ?endpoint= and ?region= alone; credentials come as AWS has"

@@ -105,6 +105,7 @@ def read_chosen_authentication(
     for name, text in _of_prefix(environment, WEBHOOK_AUTH_PREFIX):
         variable, secret_variable = WEBHOOK_AUTH_PREFIX + name, WEBHOOK_SECRET_PREFIX + name
         found[name] = tuple(dict.fromkeys(_chosen(part, variable) for part in split(text)))
+        # at the start, not at the first push: the carrier would only see refusals
         if not secrets.get(name):
             raise SettingError(
                 f"{variable} is set, but {secret_variable} is not: nothing that the carrier sends"
@@ -126,6 +127,7 @@ def _chosen(text: str, variable: str) -> ChosenAuthentication:
         case "basic", False:
             chosen = Basic()
         case "header", True if _NAME.fullmatch(name):
+            # a secret there would be compared with what a proxy wrote
             if name.lower() in _HEADERS_OF_ALL:
                 raise SettingError(
                     f"{variable} names a header that every request has, or that a proxy writes:"
@@ -149,6 +151,7 @@ def read_webhook_networks(environment: Mapping[str, str]) -> dict[str, tuple[Net
     found = {}
     for name, text in _of_prefix(environment, WEBHOOK_IPS_PREFIX):
         try:
+            # not strict: carriers publish addresses with host bits set
             found[name] = tuple(ipaddress.ip_network(part, strict=False) for part in split(text))
         except ValueError:
             raise SettingError(
@@ -191,6 +194,7 @@ def read_zones(text: str, variable: str) -> tuple[str, ...]:
 
 def _zone(text: str, variable: str) -> str:
     """Read an IANA name, or the code of a country with a single zone. Raises SettingError."""
+    # a country first: of IANA's names only the old `GB` and `NZ` have two letters
     row = zone_row(text.upper(), None) if len(text) == len("VN") else None
     if row is not None and not row.is_only:
         raise SettingError(f"{variable} names a country with several zones: name the zone")
@@ -214,9 +218,11 @@ def refuse_empty_proofs(
     """
     for name, text in sorted(environment.items()):
         prefix = next((each for each in CARRIER_VARIABLES if name.startswith(each)), None)
+        # a zone proves nothing: without it the default applies, and no one is let in
         if prefix in (None, ZONE_PREFIX) or split(text):
             continue
         carrier_id = name.removeprefix(prefix).lower()
+        # commas look set to a person, and would leave the carrier without its proof
         if text.strip():
             raise SettingError(f"{name} holds nothing but commas: set it, or unset it")
         if allows_unsigned(carrier_id):
@@ -230,5 +236,6 @@ def _of_prefix(environment: Mapping[str, str], prefix: str) -> Iterator[tuple[st
     return (
         (name.removeprefix(prefix), text.strip())
         for name, text in environment.items()
+        # an empty text counts as unset: compose files pass variables through that are not set
         if name.startswith(prefix) and text.strip()
     )

@@ -38,6 +38,7 @@ class RenamedVariable(_OldVariable):
 
     def new_name(self, variable: str) -> str | None:
         """Return the new name of a variable, or None if it was not renamed here."""
+        # a prefix stands for the variables of all carriers
         if self.old.endswith("_") and variable.startswith(self.old):
             return self.new + variable.removeprefix(self.old)
         return self.new if variable == self.old else None
@@ -96,6 +97,7 @@ class Renames:
         """
         warnings = self.deprecated(environment)
         for variable, name, _ in self._found(warnings):
+            # the same value under both names is how a rollout of two releases looks
             if environment.setdefault(name, environment[variable]) != environment[variable]:
                 raise AmbiguousVariableError(
                     f"{variable} is the old name of {name}, and they have different values: remove"

@@ -46,6 +46,7 @@ class Section(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Take arguments, then the environment, stripped; no other sources."""
+        # files of secrets end in a newline, and what is blank then counts as unset
         if isinstance(env_settings, EnvSettingsSource):
             stripped = {
                 name: value.strip()
@@ -63,6 +64,7 @@ def config(section: str = "") -> SettingsConfigDict:
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
+        # an error may end in a log, and the input may be a password
         hide_input_in_errors=True,
         populate_by_name=True,
         use_attribute_docstrings=True,

@@ -69,6 +69,7 @@ def unknown_variables(
     renames: Renames = RENAMES,
 ) -> list[str]:
     """Return variables with our prefix that the sections do not know, by present or old name."""
+    # an old name that is accepted gets its own warning, not that of a typing error
     known = _known(sections) | renames.deprecated(environment).keys()
     return sorted(
         name
@@ -91,6 +92,7 @@ def sentences_on_unknown_variables(
     unknown = unknown_variables(environment, sections, renames=renames)
     refused = renames.refused(unknown)
     known = _known(sections)
+    # a refused old name is no typing error: its sentence names the new one
     return [refused.get(name) or _what_to_do(name, known) for name in unknown]
 
 
@@ -102,6 +104,7 @@ def refuse_unknown_variables(
 
 
 def _what_to_do(name: str, known: Iterable[str]) -> str:
+    # Kubernetes sets these in every pod for a Service that is called `statesvc`
     if name.endswith(_KUBERNETES_ENDINGS):
         return (
             f"{name} is not a setting: Kubernetes sets it for a Service of that name; set"

@@ -23,6 +23,7 @@ class Exposition:
 
     async def text(self) -> bytes:
         """Return the last text if it is recent; callers share a rendering in progress."""
+        # the lock makes callers wait for the rendering under way, and then share it
         async with self._making:
             if self._now() >= self._made_at + MADE_EVERY_SECONDS:
                 self._text = await self._make()
@@ -45,6 +46,7 @@ def merged(texts: Mapping[str, bytes]) -> bytes:
                 if family not in families:
                     families[family] = []
                 samples = families[family]
+                # several processes print the same HELP and TYPE: the format allows each once
                 if line not in samples[:2]:
                     samples.insert(min(len(samples), int(line.startswith(b"# TYPE "))), line)
             elif line and not line.startswith(b"#"):

@@ -57,6 +57,7 @@ def configure_logging(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
         logger_factory=lambda *_: target,
+        # tests and `up` configure again: a cached logger would go on writing to the old stream
         cache_logger_on_first_use=False,
     )
     logging.captureWarnings(capture=True)
@@ -93,6 +94,7 @@ class Output:
 
     def msg(self, line: str) -> None:
         """Write a line. Also under the names of the levels, as structlog calls it."""
+        # ValueError: standard error may be closed already while the interpreter ends
         with suppress(OSError, ValueError):
             self._target.write(f"{line}\n")
             self._target.flush()
@@ -116,6 +118,7 @@ def pipeline(process: str, output_format: Format, *, colors: bool = False) -> li
         _name_process(process),
         add_trace_id,
         describe_exception,
+        # last but the renderer: nothing that is added later may pass it by
         redact,
         _renderer(output_format, colors=colors),
     ]
@@ -195,6 +198,7 @@ class ForeignHandler(logging.Handler):
 
 def _template(record: logging.LogRecord) -> str:
     text = str(record.msg)
+    # a composed message may hold any value, and its arguments are in it already
     if not _is_in_the_code(text):
         return _withheld(record, text)
     arguments = record.args
@@ -234,6 +238,7 @@ def _argument(value: object) -> str:
     match value:
         case bool() | float():
             return str(value)
+        # counts and ports; a longer number may be a tracking number
         case int() if abs(value) < 10**6:
             return str(value)
         case BaseException():
@@ -261,6 +266,7 @@ def _renderer(output_format: Format, *, colors: bool) -> Processor:
 def _uncaught(
     kind: type[BaseException], error: BaseException, _traceback: TracebackType | None
 ) -> None:
+    # a person stopped it, and needs no line about that
     if issubclass(kind, KeyboardInterrupt):
         return
     structlog.get_logger().error("uncaught_exception", exc_info=error)

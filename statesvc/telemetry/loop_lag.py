@@ -11,6 +11,7 @@ _EVERY_SECONDS: Final = 2.0
 
 def loop_lag(telemetry: Telemetry) -> Periodic:
     """Return a job that measures every other second."""
+    # the first measurement has nothing to be late for
     due = float("inf")
 
     async def work() -> None:

@@ -56,6 +56,7 @@ class MetricsServer:
     async def _accept(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
+            # before accepting: who waits for a slot waits in the kernel
             await self._slots.acquire()
             try:
                 client, _ = await loop.sock_accept(self._listener)
@@ -71,6 +72,7 @@ class MetricsServer:
             task = asyncio.create_task(self._answer(client), name="metrics-answer")
             self._answering.add(task)
             task.add_done_callback(self._answered)
+            # the rate is bounded here, whoever calls: a scrape comes every few seconds
             await asyncio.sleep(1 / CONNECTIONS_A_SECOND)
 
     def _answered(self, task: asyncio.Task[None]) -> None:
@@ -90,6 +92,8 @@ class MetricsServer:
                     head += received
             async with asyncio.timeout(ANSWER_SECONDS):
                 await loop.sock_sendall(client, await self._answer_to(head))
+                # before the close: a client that has sent more would get a reset in place of the
+                # answer's end
                 client.shutdown(socket.SHUT_WR)
 
     async def _answer_to(self, head: bytes) -> bytes:

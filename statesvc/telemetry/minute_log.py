@@ -49,6 +49,7 @@ class MinuteLog:
 
     def _report(self, kind: tuple[str, str | None]) -> None:
         count, (cause, carrier) = self._since.pop(kind), kind
+        # a minute without any ends the series: the next one is logged at once again
         if count:
             self._bound(carrier).warning(
                 self._event, cause=cause, count=count, seconds=self._every_seconds

@@ -52,6 +52,7 @@ def objective_minutes(pool: Pool, counts: ObjectiveCounts) -> Periodic:
 
 async def write(pool: Pool, counts: ObjectiveCounts) -> None:
     """Add the counts to their rows. Raises psycopg.Error, and keeps them then."""
+    # taken first: what is counted while the statement runs belongs to the next minute
     taken = counts.take()
     if not taken:
         return

@@ -55,6 +55,7 @@ _NUMBER_TEXT = re.compile(r"-?\d{1,15}(\.\d{1,9})?")
 
 def net(text: str) -> str:
     """Mask addresses, phone numbers and tracking numbers in free words; one line, cut."""
+    # cut before the patterns run: a hostile text must not cost time for each of its characters
     line = text.split("\n", 1)[0][:TEXT_LENGTH_MAX]
     for pattern in _NETS:
         line = pattern.sub(MASK, line)
@@ -186,6 +187,7 @@ def redact(fields: Mapping[str, object]) -> dict[str, object]:
     first = [key for key in FIRST if key in fields]
     shown: dict[str, object] = {}
     for key in (*first, *(key for key in fields if key not in FIRST)):
+        # a key that is not listed is dropped, whatever it holds: the list is the control
         shape = KEYS.get(key)
         if shape is not None:
             shown[key] = _shown(fields[key], shape)
@@ -196,6 +198,7 @@ def redact(fields: Mapping[str, object]) -> dict[str, object]:
 
 
 def _shown(value: object, shape: Callable[[str], str]) -> object:
+    # by default only the type: an object's own text may hold anything
     shown: object = f"<{type(value).__qualname__}>"
     match value:
         case None | bool() | float():
@@ -227,6 +230,7 @@ def describe(error: BaseException) -> str:
     described: list[str] = []
     current: BaseException | None = error
     seen: set[int] = set()
+    # causes can form a circle, where an error is raised again from its own context
     while current is not None and id(current) not in seen and len(described) < CAUSES_MAX:
         seen.add(id(current))
         described.append(_describe_one(current))
@@ -246,6 +250,7 @@ def _describe_one(error: BaseException) -> str:
     code = _code(error)
     text = (
         f" ({net(str(error))})"
+        # a library's text may quote a row or a payload; ours name places and ids only
         if kind.__module__.partition(".")[0] in OUR_PACKAGES and str(error)
         else ""
     )
@@ -260,6 +265,7 @@ def _describe_one(error: BaseException) -> str:
 def _code(error: BaseException) -> str | None:
     """Return a PostgreSQL SQLSTATE or the name of an operating system error: both closed lists."""
     sqlstate = getattr(error, "sqlstate", None)
+    # a foreign exception may call something else so
     if isinstance(sqlstate, str) and re.fullmatch(r"[0-9A-Z]{5}", sqlstate):
         return sqlstate
     if isinstance(error, OSError) and isinstance(error.errno, int):
@@ -273,10 +279,12 @@ def _places(traceback: TracebackType | None) -> str:
         return ""
     places = [
         f"{_short(code.co_filename)}:{line} in {code.co_name}"
+        # the innermost frames, where it happened: the outer ones are the same for every error
         for code, line in reversed(frames[-FRAMES_MAX:])
     ]
     return " at " + " < ".join(places)
 
 
 def _short(filename: str) -> str:
+    # without the folder of the installation, which may be a person's
     return "/".join(PurePath(filename).parts[-3:])

@@ -50,6 +50,8 @@ class Sampled(Generic[T]):
                 ):
                     self.last = await self._read(connection)
             except (psycopg.Error, TimeoutError):
+                # an old value would look like a present one: a gap in the chart is true
                 self.last = None
                 log.warning("sample_not_read", task=self._name, exc_info=True)
+            # after a failure too: a database in trouble must not be asked with every scrape
             self._read_at = self._now()

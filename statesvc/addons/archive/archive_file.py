@@ -56,6 +56,7 @@ class ArchiveWriter:
     """Writes a file from beginning to end; the index waits in a temporary file next to it."""
 
     def __init__(self, path: Path, day: date) -> None:
+        # exclusive: two archivers must never write one file
         self._file: IO[bytes] = os.fdopen(
             os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
         )
@@ -109,6 +110,7 @@ class ArchiveWriter:
         # digest and end mark last: a file without them was cut short
         self._write(self._digest.digest() + _END)
         self._file.flush()
+        # before the ledger says that it is written: the partition is dropped on its word
         os.fsync(self._file.fileno())
         if hasattr(os, "posix_fadvise"):
             # what is read back for verification should come from the disk
@@ -131,6 +133,7 @@ class ArchiveReader:
         try:
             self.size_bytes = self._file.seek(0, os.SEEK_END)
             self.day, self._index_at, self.records, self._digest = self._layout()
+        # whatever the layout raises, nobody else holds the file yet
         except BaseException:
             self._file.close()
             raise
@@ -157,6 +160,7 @@ class ArchiveReader:
                 low = middle + 1
             else:
                 high = middle
+        # the search ends at the place where it would be
         if low == self.records or self._entry(low)[0] != wanted:
             return None
         return self._record(low)
@@ -171,6 +175,8 @@ class ArchiveReader:
             chunk = self._read(offset, min(_CHUNK_BYTES, end - offset))
             digest.update(chunk)
             offset += len(chunk)
+        # the file's own digest first: it tells a changed file from one that the ledger does not
+        # mean
         if digest.digest() != self._digest:
             raise ArchiveFileError("its bytes are not those that were written: the digest differs")
         digest.update(self._read(end, self.size_bytes - end))
@@ -185,6 +191,7 @@ class ArchiveReader:
         )
         if begin != _BEGIN or end != _END:
             raise ArchiveFileError("no archive of bodies, or cut short")
+        # before anything is read by these numbers: they may be anyone's
         if index_at + count * _ENTRY.size + _FOOTER.size != self.size_bytes:
             raise ArchiveFileError("its index is not where the footer says")
         try:

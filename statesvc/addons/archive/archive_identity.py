@@ -100,6 +100,7 @@ def _require(folder: ArchivePath, marker: str, files: list[ArchivedFile]) -> Non
     sizes = file_sizes(folder)
     if sizes and isinstance(folder, Path) and not os.access(folder, os.W_OK | os.X_OK):
         raise ArchiveRefusedError(f"{folder} cannot be written: it is read-only")
+    # before the ledgers' files: of another installation's folder it would ask for the volume
     if marker not in sizes and (
         others := sorted(name for name in sizes if name.startswith(MARKER))
     ):
@@ -112,6 +113,7 @@ def _require(folder: ArchivePath, marker: str, files: list[ArchivedFile]) -> Non
         for file in files
         if (fault := file_of_ledger_fault(file, sizes)) is not None
     }
+    # all of them missing is a mount point without its volume, and deserves that question
     if faults and not any(file.name in sizes for file in files):
         raise ArchiveRefusedError(
             f"{folder} has none of the {len(files)} files that were archived: is its volume"
@@ -151,6 +153,7 @@ def _mark(folder: ArchivePath, marker: str) -> None:
     created = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     (folder / marker).write_bytes(_MARKER_TEXT)
+    # each new name is durable only with its folder
     for place in (folder / marker, folder, *(place.parent for place in created)):
         sync(place)
 
@@ -206,6 +209,7 @@ async def give_up(
     sha256, size_bytes = row
     sizes = await asyncio.to_thread(file_sizes, folder)
     fault = file_of_ledger_fault(ArchivedFile(file_name, size_bytes), sizes)
+    # the sizes first: reading a file of gigabytes is needed only where they fit
     fault = fault or await asyncio.to_thread(file_fault, folder / file_name, sha256)
     if fault is None:
         raise NotLostError(f"{file_name} is there as it was written")

@@ -294,8 +294,10 @@ async def until_let_go(take: Callable[[], Awaitable[T]], *, tries: int) -> T | N
         try:
             return await take()
         except psycopg.Error as error:
+            # only a lock that is held passes by itself
             if failure(error) is not Failure.TRANSIENT:
                 raise
+        # no wait behind the last try: the next pass tries again anyway
         if attempt + 1 < tries:
             await asyncio.sleep(_AGAIN_SECONDS)
     return None

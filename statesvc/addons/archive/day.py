@@ -108,6 +108,7 @@ async def day_batches(
         bodies = await (
             await cursor.execute(_SQL["day_bodies"], {**asked, "after": after})
         ).fetchall()
+        # by an empty batch, not by a short one: bytes bound a batch as well as rows
         if not bodies:
             return
         streams = await read_streams(
@@ -117,6 +118,7 @@ async def day_batches(
             bodies,
             {shipment_id: stream.key for shipment_id, stream in (await streams.rows()).items()},
         )
+        # by id, not by offset: a body that leaves meanwhile must not shift the others
         after = bodies[-1].message_id
 
 
@@ -180,6 +182,8 @@ def _each(batch: BodyBatch, keyring: Keyring) -> Iterator[tuple[Fate, BodyRecord
         try:
             sealed = _compressed(batch, body, keyring)
         except SealError:
+            # kept as it was: the fault may be in the key store, and a dropped body would be lost
+            # for good
             yield Fate.UNOPENED, body.record(body.sealed)
         else:
             yield (Fate.ERASED, None) if sealed is None else (Fate.COMPRESSED, body.record(sealed))
@@ -192,6 +196,7 @@ def _compressed(batch: BodyBatch, body: HotBody, keyring: Keyring) -> bytes | No
     salted_body = open_committed(
         key, body.sealed, message_id=body.message_id, committed=body.commitment
     )
+    # under its own key again: erasing the shipment still closes the archived body
     return key.seal_compressed(salted_body, body_context(body.message_id))
 
 
@@ -297,6 +302,7 @@ async def expire_day(connection: Connection, day: date, *, holds_known: int) -> 
     """
     async with connection.transaction():
         await connection.execute(_SQL["stop_holds"])
+        # asked under the lock that stops new holds: a hold in between must still find its bodies
         if await newest_hold(connection) != holds_known:
             return False
         await connection.execute(_SQL["note_expired"], {"day": day})

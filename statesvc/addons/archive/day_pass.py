@@ -128,6 +128,7 @@ async def _archive_days(
     # what follows deletes files, and bodies that files have
     await identity.require()
     await _expire(connection, archiving, result)
+    # after the bodies: a verdict outlives the body that it explains
     await _expire_messages(connection, archiving, result)
     result.pruned = await prune_retained(connection)
     await _check_oldest(connection, archiving, result)
@@ -217,6 +218,7 @@ async def retain_held(
     connection: Connection, archiving: BodyArchiving, archive: ArchivedDay
 ) -> None:
     """Copy out the bodies under a legal hold: they outlive the file."""
+    # a lost file has nothing to copy, and without any hold none need be read
     if archive.is_lost or not await any_hold(connection):
         return
     with await asyncio.to_thread(ArchiveReader, archiving.folder / archive.file_name) as reader:

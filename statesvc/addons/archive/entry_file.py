@@ -268,6 +268,7 @@ class EntryFile:
     def group(self, group: RowGroup) -> list[LogEntry]:
         """Return all checked entries of a row group. The last group is cached."""
         if self._last is None or self._last[0] != group.number:
+            # pages of the log ask for the same group again and again
             self._last = (group.number, self._read(group))
         return self._last[1]
 
@@ -283,6 +284,7 @@ class EntryFile:
                 raise EntryFileError(
                     self.name, f"entry {entry.index}", "it is not what its leaf hash is of"
                 )
+        # an entry of an unknown kind is left out above, and must not go unnoticed
         if len(entries) != group.rows:
             raise EntryFileError(
                 self.name, str(group), f"{len(entries)} entries are there, not {group.rows}"

@@ -84,5 +84,6 @@ def file_faults(folder: ArchivePath, months: Sequence[LogMonth]) -> Iterator[tup
         for file, sha256 in ((path, month.sha256), (index_of(path), month.index_sha256)):
             if (why := file_fault(file, sha256)) is not None:
                 yield file.name, why
+        # no digest of it is in the ledger: its content is a signed note
         if not checkpoint_of(path).exists():
             yield checkpoint_of(path).name, "it is missing"

@@ -94,6 +94,8 @@ class TreeCover:
         )
         begins = {node.position << node.level for node in self.roots}
         for index, leaf_hash in leaves:
+            # gaps are filled by the roots of the tree around the file, so its leaves alone give the
+            # signed root
             while tree.size < index and tree.size in begins:
                 tree.append_subtree(*next(gaps))
             if tree.size != index:

@@ -42,6 +42,7 @@ class ShipmentIndexWriter:
                     # an operator's own words after "shipment "
                     continue
                 rows.append(self._rows)
+            # also for an entry about no shipment: it is the row of the file, not of the index
             self._rows += 1
         self._chunks.append(
             pa.record_batch(

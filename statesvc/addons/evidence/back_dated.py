@@ -40,6 +40,7 @@ def back_dated_entries(
         recorded_at = datetime.fromisoformat(document["recorded_at"])
         if BACK_DATED in entry:
             yield place, entry[BACK_DATED]
+        # two transactions that overlap may be sealed in either order
         elif latest is not None and recorded_at < latest - LONGEST_TRANSACTION:
             yield place, latest.isoformat()
         latest = recorded_at if latest is None else max(latest, recorded_at)

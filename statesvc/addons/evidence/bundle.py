@@ -38,6 +38,7 @@ UNAVAILABLE: Final = "unavailable"
 def digest_of(bundle: Bundle) -> bytes:
     """Compute SHA-256 over the canonical JSON (RFC 8785) without the seal. Raises TypeError."""
     return hashlib.sha256(
+        # everything but the seal itself: a field that it left out could be changed
         canonical_bytes({name: value for name, value in bundle.items() if name != SEAL})
     ).digest()
 

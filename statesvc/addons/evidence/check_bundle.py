@@ -74,6 +74,7 @@ def check(
         bundle = orjson.loads(document)
     except orjson.JSONDecodeError:
         return [BundleFlaw("", "not JSON")]
+    # before the flaws, which would be about fields that another format does not have
     if not isinstance(bundle, dict) or bundle.get("format") != FORMAT:
         return [BundleFlaw("/format", f"not a bundle of the format {FORMAT}")]
     found = [
@@ -86,6 +87,7 @@ def check(
             *_flaws(bundle, keys, trust),
             *_standard_proofs(bundle, keys, files or {}),
         ]
+    # anybody may have made the file: a shape that no bundle has is a flaw, never a crash
     except (AttributeError, IndexError, KeyError, NoteError, TypeError, ValueError) as error:
         return found or [BundleFlaw("", f"not the shape of {FORMAT} ({type(error).__name__})")]
 
@@ -124,6 +126,7 @@ def _flaws(
     yield from _stamp(bundle, head, keys, trust)
     documents = [orjson.loads(entry["canonical"]) for entry in bundle["entries"]]
     for place, (entry, document) in enumerate(zip(bundle["entries"], documents, strict=True)):
+        # an entry of a later epoch is of a log that forked after this head
         if document.get("epoch", FIRST_EPOCH) > head.epoch:
             why = (
                 f"is of epoch {document['epoch']} of the log, the checkpoint of epoch {head.epoch}"
@@ -164,6 +167,7 @@ def _stamp(
     stated = bundle["log"].get("stamp")
     if stated is None:
         if trust is not None:
+            # only where the caller names an authority: stamps are optional otherwise
             yield BundleFlaw("/log", "bears no time stamp")
         return
     pointer = "/log/stamp"
@@ -281,6 +285,7 @@ def _fits(key: NotificationKey, one: LoggedTry, body: str) -> bool:
     part = parts_by_number(
         opened_part(base64.b64decode(encoded)), key.sequence if one.covered else None
     ).get(one.document["number"])
+    # a part that does not list the try says nothing about its body
     if part is None:
         return True
     committed: bool = (

@@ -136,6 +136,7 @@ class GatheredEvidence:
             inclusion = inclusion_of(entry)
             tlog_file, cose_file = proof_files(entry)
             files[tlog_file] = tlog_proof(inclusion, note).encode()
+            # one key: the form has room for a single signature
             files[cose_file] = cose_receipt(inclusion, head, self.signers[-1])
         return files
 
@@ -174,6 +175,7 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
         _part(document, sealed_part, keys)
         for document, (*_, sealed_part) in zip(documents, rows, strict=True)
     ]
+    # from the whole log: the bundle's own entries need not show the later time
     back_dated = await read_back_dated(connection, [row[0] for row in rows])
     entries = [
         {
@@ -183,6 +185,7 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
             "canonical": canonical.decode(),
             "proof": [_base64(node) for node in path],
             "part": _base64(part) if wanted.personal and part is not None else None,
+            # a part that is erased says so to everyone: that is no personal datum
             "part_state": state if state != OPENED or wanted.personal else WITHHELD,
             **({BACK_DATED: back_dated[index]} if index in back_dated else {}),
         }
@@ -280,6 +283,7 @@ async def _found(connection: Connection, wanted: Wanted, horizon: Horizon) -> Fo
         discriminator=wanted.discriminator,
     )
     match found:
+        # the latest would be a guess, and evidence about the wrong parcel is worse than none
         case FoundShipment() if found.others and wanted.discriminator is None:
             raise SeveralShipmentsError([found.shipment, *found.others])
         case FoundShipment():
@@ -329,6 +333,7 @@ def _part(
     try:
         if claimed_id != shipment_id and claimed_id in keys:
             claimed = keys[claimed_id]
+            # a contradiction is about both shipments: the erasure of either closes it
             if claimed is None:
                 return None, ERASED
             if claimed.sealed(content):
@@ -336,6 +341,7 @@ def _part(
         key = keys.get(shipment_id)
         return (None, ERASED) if key is None else (open_part(key, content, context), OPENED)
     except SealError:
+        # a part that was changed is no reason to give no evidence: the proof of its entry holds
         return None, UNAVAILABLE
 
 
@@ -391,6 +397,7 @@ async def _messages(
         stored = bodies.get(message_id)
         if not wanted.personal:
             state = WITHHELD
+        # before the key: the body would open, and show other people's parcels
         elif set(shipments) - {shipment.shipment_id}:
             state = SHARED
         elif sealed_key is None or keys.get(shipment.shipment_id) is None:

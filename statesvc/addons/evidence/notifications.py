@@ -169,6 +169,7 @@ def _notifications(
 
 def _needs_history(notifications: Sequence[Notification], tried: Sequence[LoggedAttempt]) -> bool:
     """Return whether its body is neither thin nor stored, so that it has to be made again."""
+    # most bodies are thin and follow from the entries: the history is read for the others alone
     thin = [body_of(each).decode() for each in notifications]
     return any(
         one.sent is not None and one.sent.stored is None and not any(map(one.fits, thin))
@@ -199,6 +200,7 @@ def _shown(
     for body, is_thin in candidates:
         if tried.fits(body):
             return (body, OPENED) if is_thin or reader.personal else (None, WITHHELD)
+    # never a body that only resembles the one that was sent
     return None, UNAVAILABLE
 
 
@@ -210,6 +212,7 @@ def _candidates(
     if tried.sent is not None and tried.sent.stored is not None:
         yield tried.sent.stored, False
     elif past is not None:
+        # a subscription may have been sent personal fields or none: the commitment tells
         for opener in (reader.opener, None):
             full = past.full(reader.opener.shipment_id, erased=False, opener=opener)
             yield from (

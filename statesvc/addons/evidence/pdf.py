@@ -116,6 +116,7 @@ def print_report(report: EvidenceReport) -> PrintedReport:
     """Print the document of at most 18 pages. Raises TypesettingError."""
     details, annex, verification = details_of(report), annex_of(report), verification_of(report)
     rows = sum(len(section.rows) for section in (*details, *annex))
+    # by the count of rows first: hundreds of pages would be typeset to be thrown away
     if rows <= _ROWS_A_PAGE_MAX * PAGES_MAX:
         whole = _typeset(report, [*details, verification, *annex])
         if whole.pages <= PAGES_MAX:
@@ -140,6 +141,7 @@ def _shortened(report: EvidenceReport) -> PrintedPages:
         document = _typeset(report, [*details, verification_of(report)])
         if document.pages <= PAGES_MAX or number == 1:
             return document
+        # by halves: each try is typeset anew, and a few must do
         number //= 2
 
 
@@ -161,6 +163,7 @@ def _typeset(
     document = _document(report, sections, is_annex=is_annex)
     pages = _run(document)
     if pages is None:
+        # a carrier's picture that cannot be read is the likeliest reason, and the text matters more
         document["sections"] = [{**section, "pictures": []} for section in document["sections"]]
         pages = _run(document)
     if pages is not None and pages.summary_page > 1:
@@ -237,6 +240,7 @@ def _shown(value: Any) -> Any:  # noqa: ANN401 - any JSON
         case str():
             return (
                 value
+                # nearly every text: the others are looked up sign by sign
                 if value.isascii() and value.isprintable()
                 else "".join(map(_printable, value))
             )
@@ -249,6 +253,7 @@ def _shown(value: Any) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _printable(character: str) -> str:
+    # a missing glyph would print an empty box, which reads as nothing
     if character == "\n" or _is_covered(ord(character)):
         return character
     return " " if character == "\t" else f"[U+{ord(character):04X}]"

@@ -62,6 +62,7 @@ def _cities(carrier: str, merchant: str) -> tuple[Agreement, str]:
 
     Carriers print a street or a region around the city: between commas.
     """
+    # no transliteration: a wrong one would read as a contradiction
     if not _scripts(carrier) & _scripts(merchant):
         return Agreement.NOT_COMPARABLE, "they are written in different scripts"
     wanted = _spellings(merchant)
@@ -78,6 +79,7 @@ def _postcodes(carrier: str, merchant: str) -> tuple[Agreement, str]:
     if first == second:
         return Agreement.AGREES, ""
     shorter, longer = sorted((first, second), key=len)
+    # shorter beginnings are shared by half a country
     if len(shorter) >= _PREFIX_MIN and longer.startswith(shorter):
         return Agreement.IN_PART, f"the first {len(shorter)} characters are the same"
     return Agreement.DIFFERS, ""
@@ -107,6 +109,7 @@ def _spellings(name: str) -> set[str]:
         for each in latin
         if each
     }
+    # a name without Latin letters is compared as it is written
     return found or {spelled(name)} - {""}
 
 

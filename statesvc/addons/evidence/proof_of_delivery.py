@@ -65,6 +65,7 @@ def read_delivery_proofs(bundle: Mapping[str, Any]) -> list[DeliveryProof]:
             for value in _values(document, path.split("/")):
                 proof = _proof(value, what, message["message_id"])
                 if proof is not None:
+                    # every push repeats it
                     found.setdefault(value, proof)
     pictures = [proof for proof in found.values() if proof.image_format is not None]
     return [proof for proof in found.values() if proof.image_format is None] + pictures[
@@ -87,12 +88,15 @@ def _proof(value: str, what: str, message_id: str) -> DeliveryProof | None:
     """Return the proof in the value, unless it is a placeholder."""
     if value.startswith("https://"):
         return DeliveryProof(what, message_id, link=value)
+    # before it is decoded; base64 takes four characters for three bytes
     if len(value) > _IMAGE_BYTES_MAX * 4 / 3:
         return None
     try:
+        # some carriers fold it into lines
         image = base64.b64decode("".join(value.split()), validate=True)
     except (binascii.Error, ValueError):
         return None
+    # by its first bytes: the carriers' own labels of formats are not to be relied on
     for begins, image_format in _FORMATS.items():
         if image.startswith(begins):
             return DeliveryProof(what, message_id, image=image, image_format=image_format)

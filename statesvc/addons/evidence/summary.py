@@ -376,6 +376,7 @@ def _street(
             ship_to.line1 or "",
             _AGREEMENT[Agreement.NOT_COMPARABLE],
         )
+    # only agreement is stated: spelling alone does not decide that two streets differ
     agrees = spelled(ship_to.line1 or "") in spelled(address)
     return (
         "Street",
@@ -413,6 +414,7 @@ def _delivery_known(delivery: BundleEntry) -> str:
     message = f"Its statement of the delivery came on {utc(document['received_at'])}"
     later = datetime.fromisoformat(document["received_at"]) - delivery.at
     if (
+        # a span from a day or a guessed zone would look exact
         document["time_precision"] == "day"
         or document["tz_source"] in {"received", "assumed_utc"}
         or later < timedelta(0)

@@ -61,6 +61,7 @@ def told_in_words(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> 
             )
         ]
     status = spaced(bundle["shipment"]["status"])
+    # the present state matters in a dispute: who was told of earlier ones is in the list
     telling = [line for line in lines if line.status == status] or lines[-1:]
     confirmed = [line for line in telling if line.is_confirmed]
     shown = (confirmed or telling)[:_NAMED_MAX]

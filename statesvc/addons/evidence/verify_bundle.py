@@ -60,6 +60,7 @@ def verify_bundle(options: argparse.Namespace) -> int:
             f"{options.bundle} is not an evidence file: {error}", exit_code=2
         ) from error
     flaws = check(evidence.document, options.key, trust=options.tsa_cert, files=evidence.files)
+    # beside flaws a remark would only distract, and its fields may not be there
     strange = [] if flaws else [*remarks(evidence.document), *evidence.remarks()]
     if options.json:
         write_json(
@@ -102,6 +103,7 @@ def read_evidence(content: bytes) -> EvidenceFiles:
 def _unpacked(content: bytes) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            # before anything is unpacked: a small zip may hold terabytes
             if sum(each.file_size for each in archive.infolist()) > UNPACKED_BYTES_MAX:
                 raise NotEvidenceError("a zip of more than 1 GiB")
             return {name: archive.read(name) for name in archive.namelist()}

@@ -52,6 +52,7 @@ hexadecimal as the entry has it.
 
 def link_of(shipment_id: str, version: int, leaf_hash: bytes, previous_hash: str) -> Link:
     """Return the link of an event. Raises ValueError for an invalid id or hash."""
+    # here, so that the sums below can take both for numbers
     int(shipment_id.replace("-", ""), 16), int(previous_hash, 16)
     return shipment_id, version, leaf_hash, previous_hash
 
@@ -85,6 +86,7 @@ def unequal_parts(sums: Sums, *names: str) -> list[str]:
     Without names, parts with a broken chain.
     """
     own = names or ("",)
+    # a part without a rest is whole: only the others are followed event by event
     return sorted({key[-PREFIX:] for key, rest in sums.items() if rest and key[:-PREFIX] in own})
 
 
@@ -181,6 +183,7 @@ def _chained(shipment_id: str, version: int, stored: bytes) -> tuple[str, int, b
     try:
         canonical = decompress_json(stored)
     except ValueError:
+        # changed bytes still have a hash, which the chain then shows as broken
         canonical = stored
     return shipment_id, version, leaf_hash_of(canonical), canonical
 

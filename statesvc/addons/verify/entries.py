@@ -125,6 +125,7 @@ class RangeChecks:
     ) -> None:
         """Count the events of a batch, each at its ordinal."""
         for _, ids in events:
+            # most carriers have a single recipe, so no aliases
             if ids.aliases:
                 self.aliases.update((ids.carrier_id, alias) for alias in ids.aliases)
             if ids.unchecked:
@@ -272,6 +273,7 @@ def check_entries(  # noqa: C901 - the checks of an entry in their order
         if batch is None or not batch.take(ordinal, kind.rank):
             yield _fault(kind, row, "ordinal", _misplaced(batch, ordinal))
             continue
+        # computed here, never read: the stored hash is what is being checked
         computed = sha256(b"\x00" + canonical).digest()
         if computed != batch.leaf_hash(ordinal):
             yield _wrong_hash(kind, row, archived=archived)

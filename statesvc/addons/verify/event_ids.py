@@ -72,6 +72,7 @@ def read_digests(connection: Connection[Any], master: MasterKeys | None) -> Dige
         return Keyring(
             master=master, digest_key=keys["digest"].key, inbox=keys["inbox"]
         ).carrier_digest
+    # a wrong master key is not the log's fault: what takes the digest key counts as unchecked
     except (SealError, KeyError):
         return None
 
@@ -113,6 +114,7 @@ def event_ids(document: EventDocument, digests: Digests | None) -> EventIds:
         why, missing = _enrichment(document, shipment, digests)
         fault = fault or why
         unchecked = (missing,) if missing else ()
+    # their ids hold the correction that they replace, which the entry does not name
     elif event_id.startswith(_CORRECTION):
         unchecked = (CORRECTIONS,)
     elif digests is None:

@@ -83,6 +83,7 @@ class Parts:
         key = self._keys.get(shipment_id)
         if key is not None:
             return key
+        # None: erased; empty: the shipment has no row, which is a fault and not an erasure
         sealed = self._sealed.get(shipment_id, b"")
         if sealed is None:
             return None

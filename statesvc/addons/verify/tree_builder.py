@@ -49,6 +49,7 @@ class TreeBuilder:
 
     def _hold(self, asked: SizedRoot) -> Iterable[LogFault]:
         table, row = asked.source
+        # of a copy: the head may lie in the middle of a block that the next range goes on with
         tree = self.tree.copy()
         for level, root in zip(_levels(asked.size % BLOCK), asked.rest, strict=True):
             tree.append_subtree(level, root)
@@ -68,6 +69,7 @@ class TreeBuilder:
                 )
             return
         if asked.signed_by:
+            # below the trusted head the entries are proved by it, whoever signed them then
             if asked.size > self.covered and self.trusted.isdisjoint(asked.signed_by):
                 yield LogFault(
                     table, row, "note", "is signed by a key that no trusted key has announced"

@@ -90,6 +90,7 @@ def check_tree(connection: Connection[Any], *, begin: int, end: int, rules: Head
     heads = connection.execute(SQL["heads"], bounds, binary=True).fetchall()
     rows = connection.execute(SQL["sealed"], bounds, binary=True).fetchall()
     grown.faults += _seal_times(rows, heads, end)
+    # a remark, no fault: a clock that was set back does not change the log
     grown.remarks += islice(_recorded_too_early(rows, rules.forks), FAULTS_MAX)
     leaves = _leaves(connection, rows, begin, end, grown.faults)
     wanted: list[tuple[int, Any]] = [(head[0], head) for head in heads if head[0] <= end]
@@ -189,6 +190,7 @@ def _seal_times(rows: Sequence[Any], heads: Sequence[Any], end: int) -> Iterator
             place += 1
         row = f"first_index={first_index} batch_id={batch_id}"
         if place == len(heads):
+            # the last batch of a range may be covered by a head of the next one
             if first_index + entries <= end:
                 yield LogFault("sealed_batch", row, "first_index", "no head covers it")
             return

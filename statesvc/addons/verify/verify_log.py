@@ -181,6 +181,7 @@ class Verification:
         if self._order.state_file is not None:
             # at the end only: a run that fails goes on from it
             self._order.state_file.unlink(missing_ok=True)
+        # after the state: a run that ends between the two begins anew, with nothing to go on from
         self._places.discard()
         return self.report
 
@@ -247,6 +248,7 @@ class Verification:
                 [LogFault(order.note_name, f"epoch={head.epoch} size={head.size}", "size", why)]
             )
             return None
+        # not a fault of the note: the log is shorter than what it once signed
         if head.size > snapshot.size:
             why = (
                 f"has {head.size} entries, the log's own heads reach to {snapshot.size}: the log"
@@ -317,6 +319,7 @@ class Verification:
         self.report.heads = self._builder.heads
         self.report.forks = [str(fork) for fork in snapshot.forks]
         self._found(unexpected_subtree(connection))
+        # only now: versions of a shipment are spread over the whole log
         for inversion in self._places.inverted():
             if is_sealed_late(connection, inversion):
                 self._remark([inversion.fault])
@@ -390,6 +393,7 @@ class Verification:
 
     def _found(self, faults: Iterable[LogFault]) -> None:
         for fault in faults:
+            # after a resume the files are checked again: their faults must not count twice
             if len(self.report.faults) < FAULTS_MAX and fault not in self.report.faults:
                 self.report.faults.append(fault)
 
@@ -461,6 +465,7 @@ def check_stamps(connection: Connection[Any], trust: Trust | None) -> tuple[int,
             continue
         if stamp.stamped_at != stamped_at:
             fault("stamped_at", "is not the time that the stamp says")
+        # the columns are for queries: what counts is in the token, and they must agree with it
         if stamp.authority != authority:
             fault("authority", "is not who signed the stamp")
         if created_at > stamp.stamped_at + _CLOCKS_DIFFER:

@@ -39,6 +39,7 @@ def positions_of(events: Iterable[tuple[int, EventIds]], first_index: int) -> by
     places = bytearray()
     shipment_id, version, place, is_written = "", 0, 0, True
     for ordinal, ids in events:
+        # an event that names another shipment would look like an inversion there
         if ids.fault is not None:
             continue
         follows = ids.version == version + 1 and ids.shipment_id == shipment_id
@@ -107,6 +108,7 @@ class VersionOrder:
         if self._path is None or not self._path.exists() or self._path.stat().st_size < size:
             return False
         self._file = self._path.open("r+b")
+        # what was written after the saved state is read again, and must not be there twice
         self._file.truncate(size)
         self._file.seek(size)
         return True
@@ -148,6 +150,7 @@ class VersionOrder:
         size = self.flushed()
         if self._file is None:
             return
+        # by shipment id, so that all versions of a shipment are sorted together
         count = min(_PARTS_MAX, -(-size // PORTION_BYTES))
         if count <= 1:
             yield [place for chunk in _chunks(self._file) for place in chunk]

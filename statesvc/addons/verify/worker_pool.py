@@ -91,6 +91,7 @@ class WorkerPool:
         under_way: deque[Future[T]] = deque()
         for arguments in calls:
             under_way.append(self._pool.submit(function, *arguments))
+            # bounded: results wait in memory for their turn
             if len(under_way) >= self._ahead:
                 yield under_way.popleft().result()
         while under_way:
@@ -188,6 +189,7 @@ def _gather(_bucket: int, values: list[bytes | tuple[int, CheckedBatches]]) -> C
     places = b"".join(value for value in values if isinstance(value, bytes))
     found = CheckedBatches(places=bytearray(inverted_records(places)))
     calls = dict(value for value in values if not isinstance(value, bytes))
+    # in the order of the log: of many faults the first are kept
     for call in sorted(calls):
         found.add(calls[call])
     return found
