@@ -1,6 +1,8 @@
-"""Generate what is not written by hand: `core` from the OpenAPI document, its `arguments` with it, `sync` from `aio`.
+"""Generate what is not written by hand: `core` from the OpenAPI document, its `arguments` with it,
+`sync` from `aio`.
 
-A build hook of hatchling, so that `pip install` of a clone does it; `python generate.py` does it in place.
+A build hook of hatchling, so that `pip install` of a clone does it; `python generate.py` does it in
+place.
 """
 
 import json
@@ -98,7 +100,8 @@ def generate_core(target: Path, document: Path) -> None:
         module.write_text(re.sub(r"\bisoparse\(", "datetime.datetime.fromisoformat(", text))
     for module in target.glob("api/*/*.py"):
         text = module.read_text()
-        # an operation that takes several kinds of bodies, and no optional parameter, lacks an import
+        # an operation that takes several kinds of bodies, and no optional parameter, lacks an
+        # import
         module.write_text(
             re.sub(
                 r"^(from \.\.\.types import Response, UNSET)$",

@@ -23,7 +23,8 @@ from statesvc.telemetry.metric import Instrument, Metric
 
 RULES: Final = Path(__file__).with_name("rules.yml")
 CONSOLE: Final = os.environ.get("STATESVC_CONSOLE_URL", "http://localhost:8080").rstrip("/")
-# Where the pages can be read: in the console, at the address that the service has for it; or where
+# Where the pages can be read: in the console, at the address that the service has for it; or
+# where
 # RUNBOOK_URL says.
 RUNBOOK: Final = (
     os.environ["RUNBOOK_URL"].rstrip("/") + "/{page}.md"
@@ -144,7 +145,8 @@ def _s(metric: Metric) -> str:
 _DEAD_LETTERS: Final = (
     f'max by (kind, cause) ({_s(gauges.DEAD_LETTERS_OPEN)}{{{{kind!="code"}}}}{{past}})'
 )
-# Messages that became dead letters as a whole, and those of which nothing was read but rejections.
+# Messages that became dead letters as a whole, and those of which nothing was read but
+# rejections.
 _NOT_READ: Final = (
     f"{{0}}({_s(names.MESSAGES_BURIED)}[15m]) or"
     f' {{0}}({_s(names.MESSAGES_SETTLED)}{{{{outcome="rejected"}}}}[15m])'

@@ -1,5 +1,5 @@
-"""The right edge of a growing tree: all that is needed to append leaves and to know the root,
-about log2(size) hashes.
+"""The right edge of a growing tree: all that is needed to append leaves and to know the root, one
+hash for each 1 bit of the size.
 """
 
 from collections.abc import Iterable

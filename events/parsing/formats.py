@@ -156,7 +156,8 @@ def _pattern(part: str) -> str:
 def _wall(parts: dict[str, str | None]) -> Wall | None:
     zone = parts.get("z")
     offset = None if zone is None else read_offset(zone)
-    # a printed offset that is none: the time would be read in a zone that the carrier contradicts
+    # a printed offset that is none: the time would be read in a zone that the carrier
+    # contradicts
     if zone is not None and offset is None:
         return None
     year, day = parts.get("Y") or f"20{parts.get('y') or '00'}", parts["d"] or ""

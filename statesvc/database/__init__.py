@@ -1,1 +1,3 @@
-"""Getting to the database: the embedded server, migrations, connections, and the meaning of its errors."""
+"""Getting to the database: the embedded server, migrations, connections, and the meaning of its
+errors.
+"""

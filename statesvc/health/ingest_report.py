@@ -1,4 +1,6 @@
-"""Report of a process that takes webhooks: acknowledged and refused pushes of the last minute, and its disk."""
+"""Report of a process that takes webhooks: acknowledged and refused pushes of the last minute, and
+its disk.
+"""
 
 import time
 from collections import Counter, deque

@@ -1,1 +1,3 @@
-"""Webhooks in: authenticate on the raw bytes, seal, store durably, acknowledge. A body is never parsed here."""
+"""Webhooks in: authenticate on the raw bytes, seal, store durably, acknowledge. A body is never
+parsed here.
+"""

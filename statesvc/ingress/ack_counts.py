@@ -44,7 +44,9 @@ class _Count:
 
 
 class AckCounts(Periodic):
-    """Counts in memory; `start` writes them every few seconds, `close` once more. `process` names this start of this process."""
+    """Counts in memory; `start` writes them every few seconds, `close` once more. `process` names
+    this start of this process.
+    """
 
     def __init__(self, pool: Pool, *, process: str, flush_seconds: float = FLUSH_SECONDS) -> None:
         super().__init__(
@@ -76,7 +78,9 @@ class AckCounts(Periodic):
         self._now(carrier_id).refused += 1
 
     async def flush(self) -> None:
-        """Write the minutes that changed. They are whole counts, so writing them again after a lost answer does no harm."""
+        """Write the minutes that changed. They are whole counts, so writing them again after a lost
+        answer does no harm.
+        """
         oldest = _minute_now() - _MINUTES_MAX
         for key in [key for key in self._counts if key[1] < oldest]:
             del self._counts[key]

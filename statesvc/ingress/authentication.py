@@ -99,7 +99,9 @@ class Verifier:
         return any(check(headers, query) for check in self._without_body)
 
     def may_be_signed(self, headers: Strings, body_bytes: int | None = None) -> bool:
-        """Return False where no signature was sent, so the body need not be read. `body_bytes`: its size, if known."""
+        """Return False where no signature was sent, so the body need not be read. `body_bytes`: its
+        size, if known.
+        """
         return (body_bytes or 0) < self._signed_inside_max or any(
             name in headers for name in self._signature_headers
         )
@@ -353,9 +355,11 @@ def _bytes(text: str) -> bytes:
 
 
 def members_as_sent(body: bytes) -> dict[str, str] | None:
-    """Return the members of a JSON object as they stand in the body: a signature over one of them is over those bytes, not over a value.
+    """Return the members of a JSON object as they stand in the body: a signature over one of them
+    is over those bytes, not over a value.
 
-    Member -> its text; None for a body that is no JSON object of UTF-8, is nested too deeply, names a member twice or has more than 16.
+    Member -> its text; None for a body that is no JSON object of UTF-8, is nested too deeply, names
+    a member twice or has more than 16.
     """
     try:
         text = body.decode("utf-8-sig")

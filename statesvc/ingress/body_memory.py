@@ -4,9 +4,10 @@
 head --large: Content-Length--> waits, its body unread --> room --> read, authenticated, sealed, stored --> given back
      --small: as its bytes come --------^
 ```
-While a body waits it is not read: the network slows down its client, which is not refused. A lane takes three quarters of the memory
-at most, so that large bodies never take the place of small ones, nor small ones that of large. A large body gets all its room before it
-is read, or several would wait for each other; a small one takes room for the bytes that came.
+While a body waits it is not read: the network slows down its client, which is not refused. A
+lane takes three quarters of the memory at most, so that large bodies never take the place of
+small ones, nor small ones that of large. A large body gets all its room before it is read, or
+several would wait for each other; a small one takes room for the bytes that came.
 """
 
 import asyncio

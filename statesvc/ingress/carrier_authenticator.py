@@ -98,7 +98,9 @@ class RetainedHeaders:
         )
 
     def document(self, headers: CIMultiDictProxy[str], *, traceparent: str | None = None) -> str:
-        """Return the retained headers as the text of a JSON object, names in lower case; with `traceparent` that of our own trace."""
+        """Return the retained headers as the text of a JSON object, names in lower case; with
+        `traceparent` that of our own trace.
+        """
         retained = {name: headers[name] for name in self._names if name in headers}
         if traceparent is not None:
             retained[TRACEPARENT] = traceparent
@@ -174,7 +176,9 @@ class CarrierAuthenticator:
         return address is not None and is_within(address, self.networks)
 
     def is_proven_by_head(self, request: web.Request) -> bool:
-        """Return whether the body of an admitted request need not be read to know that the carrier sent it."""
+        """Return whether the body of an admitted request need not be read to know that the carrier
+        sent it.
+        """
         if self.unsigned or (self.networks and not self.secrets and self.key_set is None):
             return True
         return self.verifier.without_body(
@@ -191,7 +195,9 @@ class CarrierAuthenticator:
         )
 
     async def is_proven_by_body(self, request: web.Request, body: bytes) -> bool:
-        """Return whether a signature over the body fits. Raises Problem if its keys cannot be fetched now."""
+        """Return whether a signature over the body fits. Raises Problem if its keys cannot be
+        fetched now.
+        """
         if self.verifier.with_body(request.headers, body):
             return True
         for scheme in self._published():

@@ -36,7 +36,9 @@ class ReceivedBody:
 
 
 def is_compressed(request: web.Request) -> bool:
-    """Return whether the body is to be decompressed. Raises Problem for a coding that is not known here."""
+    """Return whether the body is to be decompressed. Raises Problem for a coding that is not known
+    here.
+    """
     named = [
         name
         for header in request.headers.getall(hdrs.CONTENT_ENCODING, ())

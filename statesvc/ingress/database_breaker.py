@@ -30,7 +30,9 @@ class DatabaseBreaker:
         return self._open_until is None
 
     def lets_through(self, now: float) -> bool:
-        """Return whether this request may try. A probe that never reports is given up after a pause."""
+        """Return whether this request may try. A probe that never reports is given up after a
+        pause.
+        """
         if self._open_until is None:
             return True
         if self._opened is not None or now < self._open_until or now < self._probing_until:

@@ -10,7 +10,9 @@ _CHECK_SECONDS: Final = 1.0
 
 
 class DiskRoom:
-    """Free bytes where the database lives, measured once a second at most. Without a path (a server elsewhere): always enough."""
+    """Free bytes where the database lives, measured once a second at most. Without a path (a server
+    elsewhere): always enough.
+    """
 
     def __init__(
         self, path: Path | None, *, free_bytes_min: int, now: Callable[[], float] = time.monotonic

@@ -3,13 +3,15 @@
     put -> waiting -> a free lane takes what is there (bounded in rows and bytes) -> one transaction
         -> its commit is durable: all are answered, and workers are woken
 
-Nothing waits for a group to fill: a single message is stored at once, and while a lane is busy the next group grows. Large bodies have a
-queue and a lane of their own, so no small one waits behind megabytes; while small ones come, that lane rests most of the time, because
-they share processor, log and disk. If the database refuses a row, the group is halved until that row fails alone. A message stays in its
-group even if its caller stops waiting. An unknown outcome is answered as not stored; the carrier's retry is recognised by its digest.
+Nothing waits for a group to fill: a single message is stored at once, and while a lane is busy the
+next group grows. Large bodies have a queue and a lane of their own, so no small one waits behind
+megabytes; while small ones come, that lane rests most of the time, because they share processor,
+log and disk. If the database refuses a row, the group is halved until that row fails alone. A
+message stays in its group even if its caller stops waiting. An unknown outcome is answered as not
+stored; the carrier's retry is recognised by its digest.
 
-With a spool, what the database does not take in time is kept there under the same id, and stored by the drain; a message that the database
-stored without an answer is then one message.
+With a spool, what the database does not take in time is kept there under the same id, and stored by
+the drain; a message that the database stored without an answer is then one message.
 """
 
 import asyncio
@@ -83,12 +85,16 @@ class GroupLimits:
     group_bytes_max: int = 4 * 1024 * 1024
     large_group_bytes_max: int = 1024 * 1024
     large_rest: float = 3.0
-    """Rest of the lane of large bodies after a group, next to small ones: as a multiple of the time that the group took."""
+    """Rest of the lane of large bodies after a group, next to small ones: as a multiple of the time
+    that the group took.
+    """
     large_rest_seconds_max: float = 0.06
     deadline_seconds: float = 2.0
     large_deadline_seconds: float = 10.0
     spooled_after_seconds: float = ANSWER_SECONDS
-    """With a spool: longest wait for the database. A large body waits on while the database answers others."""
+    """With a spool: longest wait for the database. A large body waits on while the database answers
+    others.
+    """
 
 
 @dataclass(slots=True)
@@ -139,7 +145,9 @@ class _Line:
 
 
 class GroupCommit:
-    """Stores messages through a few lanes. `put` may be called from any number of tasks of the same loop."""
+    """Stores messages through a few lanes. `put` may be called from any number of tasks of the same
+    loop.
+    """
 
     def __init__(
         self,
@@ -246,7 +254,9 @@ class GroupCommit:
             return Refusal.TOO_SLOW
 
     async def _put_or_spool(self, waiting: _Waiting, until: float, *, is_large: bool) -> Outcome:
-        """Wait for the database as long as it answers in time, then leave the message to the spool."""
+        """Wait for the database as long as it answers in time, then leave the message to the
+        spool.
+        """
         loop, patience = asyncio.get_running_loop(), self._limits.spooled_after_seconds
         while True:
             await asyncio.wait([waiting.answer], timeout=patience)

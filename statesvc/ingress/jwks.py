@@ -56,7 +56,9 @@ class KeySet:
         self._fetching = asyncio.Lock()
 
     async def key(self, key_id: str) -> RSAPublicKey | None:
-        """Return the key of this id; None where the carrier publishes none. Raises KeysUnavailableError."""
+        """Return the key of this id; None where the carrier publishes none. Raises
+        KeysUnavailableError.
+        """
         if self._wants_fetch(key_id):
             async with self._fetching:
                 if self._wants_fetch(key_id):
@@ -107,7 +109,9 @@ class KeySet:
 
 
 def parse_keys(document: bytes) -> Keys:
-    """Parse the RSA keys for signatures of a key set; others are left out. Raises ValueError where it is no key set."""
+    """Parse the RSA keys for signatures of a key set; others are left out. Raises ValueError where
+    it is no key set.
+    """
     value = orjson.loads(document)
     if type(value) is not dict or type(value.get("keys")) is not list:
         raise ValueError("no `keys`")

@@ -1,7 +1,8 @@
-"""`POST /v1/webhooks/{carrier_id}/oauth/token`: a carrier fetches a bearer token with its client credentials (RFC 6749, section 4.4).
+"""`POST /v1/webhooks/{carrier_id}/oauth/token`: a carrier fetches a bearer token with its client
+credentials (RFC 6749, section 4.4).
 
-The credentials are a secret of the carrier in the form `client_id:client_secret`. Errors have the form of the RFC, because the carrier's
-program reads them, plus the members of a problem.
+The credentials are a secret of the carrier in the form `client_id:client_secret`. Errors have the
+form of the RFC, because the carrier's program reads them, plus the members of a problem.
 """
 
 import base64
@@ -129,7 +130,9 @@ def _form(body: bytes) -> dict[str, str]:
 
 
 def _basic(header: str) -> tuple[str, str] | None:
-    """Parse Basic credentials; the RFC has both parts encoded as in a form before they are joined."""
+    """Parse Basic credentials; the RFC has both parts encoded as in a form before they are
+    joined.
+    """
     scheme, _, encoded = header.partition(" ")
     if scheme.lower() != "basic":
         return None

@@ -1,4 +1,6 @@
-"""Reading a webhook's raw body within its bounds. A body over the bound is refused as soon as that is known, not when it ends."""
+"""Reading a webhook's raw body within its bounds. A body over the bound is refused as soon as that
+is known, not when it ends.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -96,7 +98,9 @@ async def _read(
 
 
 async def _grow(request: web.Request, held: ReservedMemory, count: int) -> float:
-    """Wait for its turn while the rest of the body stays in the network; return for how many seconds."""
+    """Wait for its turn while the rest of the body stays in the network; return for how many
+    seconds.
+    """
     if not count or held.take(count):
         return 0.0
     connection = request.protocol

@@ -1,4 +1,6 @@
-"""Signatures with a carrier's RSA key: the operator sets it, as key or certificate, or the carrier publishes it (`jwks`)."""
+"""Signatures with a carrier's RSA key: the operator sets it, as key or certificate, or the carrier
+publishes it (`jwks`).
+"""
 
 import base64
 import binascii

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-# Bound of how far a carrier's clock may be ahead of ours: ShipEngine's documents name five minutes.
+# Bound of how far a carrier's clock may be ahead of ours: ShipEngine's documents name five
+# minutes.
 AHEAD_SECONDS_MAX: Final = 300.0
 _MILLISECONDS_FROM: Final = 10**11
 _DIGITS_MAX: Final = 15
@@ -32,7 +33,9 @@ class SignatureAge:
 
 
 def seconds_since_1970(stamp: str) -> float | None:
-    """Parse a stamp in seconds, in milliseconds, or in RFC 3339 with its offset; None for another."""
+    """Parse a stamp in seconds, in milliseconds, or in RFC 3339 with its offset; None for
+    another.
+    """
     if stamp.isascii() and stamp.isdigit():
         if len(stamp) > _DIGITS_MAX:
             return None

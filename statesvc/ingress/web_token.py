@@ -1,4 +1,6 @@
-"""JSON web tokens (RFC 7519) that a carrier signs with a secret of ours: HS256 alone, whatever the token says of itself."""
+"""JSON web tokens (RFC 7519) that a carrier signs with a secret of ours: HS256 alone, whatever the
+token says of itself.
+"""
 
 import warnings
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
-"""`POST /v1/webhooks/{carrier_id}`: authenticate, seal, store, and only then acknowledge in the carrier's own words.
+"""`POST /v1/webhooks/{carrier_id}`: authenticate, seal, store, and only then acknowledge in the
+carrier's own words.
 
-A body is stored as it came, but for compression, and never read here: what we cannot understand is acknowledged too, because to several
-carriers any other answer than a yes is final.
+Ingress decompresses and seals the body; it never parses it. An unreadable body is acknowledged too,
+because several carriers never push again after any answer but 2xx.
 """
 
 import time
@@ -46,9 +47,10 @@ _DISK_RETRY_SECONDS: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhooks:
-    """The handler with what it needs; one for all carriers. Start `group_commit` before the server listens; stop it after the server.
+    """The handler with what it needs; one for all carriers.
 
-    `refused` hears why a webhook was refused.
+    Start `group_commit` before the server listens; stop it after the server. `refused` gets the
+    problems of known carriers.
     """
 
     authenticators: Authenticators
@@ -255,7 +257,8 @@ def build_ingress(
     spooling: Spooling | None = None,
     refused: Callable[[str], None] = lambda _cause: None,
 ) -> Webhooks:
-    """Build it. `pool` has the ingress limits (500 ms to acquire, 1 s a statement); `local_data`: the embedded server's folder, else None.
+    """Build it. `pool` has the ingress limits (500 ms to acquire, 1 s a statement); `local_data`:
+    the embedded server's folder, else None.
 
     `process` names this start of this process.
     """

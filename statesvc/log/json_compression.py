@@ -29,8 +29,8 @@ class ZstdFrames:
     """Both ways with one dictionary, for one thread. `errors`: raised by `decompress`.
 
     `zstandard` (extra `fast`) reuses its contexts. Python's own library, from 3.14 on, and its
-    backport take a tenth of the disk, and make a context for each frame that they decompress, which
-    is slow on virtual machines. Each reads frames of the other.
+    backport install a tenth of its size, and make a context for each frame that they decompress,
+    which is slow on virtual machines. Each reads frames of the other.
     """
 
     compress: Callable[[bytes], bytes]
@@ -145,7 +145,7 @@ def compress_json(document: bytes) -> bytes:
 
 
 def decompress_json(stored: bytes) -> bytes:
-    """Decompress a document. Raises ValueError for any other bytes."""
+    """Decompress a document; plain JSON is returned as it is. Raises ValueError."""
     first = stored[:1]
     if first == _PLAIN:
         return stored

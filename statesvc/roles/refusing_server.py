@@ -1,4 +1,6 @@
-"""The server of an `ingress` that cannot start yet: it answers each push with 503 and the reason."""
+"""The server of an `ingress` that cannot start yet: it answers each push with 503 and the
+reason.
+"""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

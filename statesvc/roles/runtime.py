@@ -130,7 +130,9 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """Everything open and running; `keyring` proves that the database answered once, or `cache` did."""
+    """Everything open and running; `keyring` proves that the database answered once, or `cache`
+    did.
+    """
 
     signals: StopSignals
     telemetry: Telemetry

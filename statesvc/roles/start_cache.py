@@ -1,4 +1,5 @@
-"""A file with which `ingress` starts while the database does not answer: wrapped keys, and API keys for pushes.
+"""A file with which `ingress` starts while the database does not answer: wrapped keys, and API keys
+for pushes.
 
 Mode 0600, and useless without the master key: the API keys are sealed under the inbox key.
 """
@@ -61,7 +62,9 @@ class StartCache:
         )
 
     async def open(self) -> Keyring | None:
-        """Open the file; None: there is none, or it belongs to another master key. Raises KmsError."""
+        """Open the file; None: there is none, or it belongs to another master key. Raises
+        KmsError.
+        """
         try:
             found = orjson.loads(await asyncio.to_thread(self.path.read_bytes))
             root = b""

@@ -128,14 +128,14 @@ class Sealer:
                     if await self._take_lead(connection):
                         delays = reconnect_delays(self._jitter)
                         await self._lead(connection)
-                # kept in the database, so that notifiers of every process stop, and a restart does
-                # not forget it
+                # kept in the database, so that notifiers of every process stop, and a restart
+                # does not forget it
                 except ForkError as error:
                     await connection.execute(SQL["refuse"], {"why": str(error)})
                     raise
                 finally:
-                    # before the close: the lock goes with the session, and another may lead at that
-                    # moment
+                    # before the close: the lock goes with the session, and another may lead at
+                    # that moment
                     self.leads = False
                     await connection.close()
             except RefusalError as error:
@@ -212,8 +212,8 @@ class Sealer:
             swept_at = began if sweeps else swept_at
             # before each pass: the time of sealing stays for ever, and `as_of` reads by it
             await self.clock.check(connection)
-            # before the pass's snapshot: read after it, a batch that committed in between would be
-            # skipped for good
+            # before the pass's snapshot: read after it, a batch that committed in between would
+            # be skipped for good
             writers = await read_writers(connection)
             if sweeps or not forgotten.caught_up:
                 found = await forgotten.requeue(connection, writers)
@@ -224,8 +224,8 @@ class Sealer:
             done = await seal(connection, sealed, from_id=0 if sweeps else mark.from_id)
             mark.passed(writers, done)
             if done.batches:
-                # only what was committed: a failed pass leaves the tree in memory as the database
-                # has it
+                # only what was committed: a failed pass leaves the tree in memory as the
+                # database has it
                 sealed = done.sealed
                 await self._sign(connection, sealed)
                 self._count(done)
@@ -236,7 +236,8 @@ class Sealer:
                     if done.batches
                     else min(_EMPTY_SECONDS, self._pace.interval_seconds)
                 )
-                # from the start of the pass: heads come at the interval, however long sealing takes
+                # from the start of the pass: heads come at the interval, however long sealing
+                # takes
                 await self._rest(began + pace - time.monotonic())
 
     async def _sign(self, connection: AsyncConnection[Any], sealed: SealedLog) -> None:

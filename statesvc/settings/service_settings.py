@@ -253,8 +253,9 @@ class SpoolSettings(Section):
     `file:///folder` on this machine's disk, which does not survive the loss of that disk. Default:
     none; pushes get 503 while the database is away."""
     keep: Annotated[float, Field(ge=0, le=24 * 3600)] = 0
-    """Seconds for which messages stay in the spool after they were stored, at most a day: with the interval of your backups, a restore
-    is made whole from the spool."""
+    """Seconds for which messages stay in the spool after they were stored, at most a day: with the
+    interval of your backups, a restore is made whole from the spool.
+    """
     bytes_max: PositiveInt = 1024 * 1024 * 1024
     """Bytes that it may hold; beyond them pushes get 503."""
     age_seconds_max: Annotated[float, Field(gt=0, le=24 * 3600)] = 24 * 3600

@@ -62,7 +62,8 @@ async def awaited_number_at(
     if awaited.observed_at is not None:
         is_shown = horizon.at < awaited.observed_at + timedelta(days=SHOWN_DAYS)
         return AwaitedNumber(*number, awaited.observed_at, never_heard=True) if is_shown else None
-    # another source of the parcel had spoken by then: the number is heard of, and no entry says so
+    # another source of the parcel had spoken by then: the number is heard of, and no entry says
+    # so
     if horizon.at >= awaited.due_at and await _row(
         connection, "heard_of_parcel", {"parcel_id": shipment_id(*number, ""), "at": horizon.at}
     ) == (True,):

@@ -25,9 +25,9 @@ from statesvc.spool.spool import Spool
 ANSWER_SECONDS: Final = 0.25
 PROBE_SECONDS: Final = 0.5
 IDLE_SECONDS: Final = 30.0
-# next to new pushes: what a transaction stores costs the workers several times as much as the drain,
-# and an ACK waits for the same processors. Measured with two cores: with 2 and 0.25 s ACKs took 3.6
-# times as long, with these 1.7
+# next to new pushes: what a transaction stores costs the workers several times as much as the
+# drain, and an ACK waits for the same processors. Measured with two cores: with 2 and 0.25 s ACKs
+# took 3.6 times as long, with these 1.7
 _REST: Final = 12.0
 _REST_SECONDS_MAX: Final = 0.6
 _POOL_SECONDS: Final = 2.0
@@ -48,7 +48,8 @@ class Breaker(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainContext:
-    """`pool` stores new pushes; `pushes` counts them. `held_seconds_max`: how long a message may stay in the spool.
+    """`pool` stores new pushes; `pushes` counts them. `held_seconds_max`: how long a message may
+    stay in the spool.
 
     `check` judges the database before the breaker closes; its own errors end the drain.
     """
@@ -151,7 +152,9 @@ class Drain:
         return time.monotonic() - began
 
     async def _rest(self, seconds: float) -> bool:
-        """Wake the workers, and leave the database to new pushes for a while; return False where the breaker has opened."""
+        """Wake the workers, and leave the database to new pushes for a while; return False where
+        the breaker has opened.
+        """
         context = self._context
         context.waker.wake(INBOX)
         if context.pushes() != self._pushes:

@@ -1,4 +1,5 @@
-"""An append-only journal in a folder: frames with checksums, in segments that are dropped as a whole.
+"""An append-only journal in a folder: frames with checksums, in segments that are dropped as a
+whole.
 
 A frame is written once the one before is synced. So a damaged frame with a sound one behind it was
 acknowledged, and is reported; a damaged end was torn by a crash and never acknowledged. A segment

@@ -1,4 +1,5 @@
-"""A spool in NATS JetStream: `nats://[user:password@]host[,host]/STREAM[?replicas=3]`, `tls://` alike.
+"""A spool in NATS JetStream: `nats://[user:password@]host[,host]/STREAM[?replicas=3]`, `tls://`
+alike.
 
 The digest is the message's id in the stream, which drops repeated ones for as long as a message may
 wait. A sync at each write is the servers' setting (`sync_interval: always`).

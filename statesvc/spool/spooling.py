@@ -1,4 +1,6 @@
-"""A spool as ingress uses it: keeps pushes that the database does not take, and drains them later."""
+"""A spool as ingress uses it: keeps pushes that the database does not take, and drains them
+later.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -43,7 +45,9 @@ class Spooling:
             self._drain.wake()
 
     async def keep(self, message: SealedMessage) -> UUID | None:
-        """Keep a message; return the id under which it is durable, None where it is not known to be."""
+        """Keep a message; return the id under which it is durable, None where it is not known to
+        be.
+        """
         try:
             async with asyncio.timeout(_KEEP_SECONDS):
                 message_id = await self.spool.keep(SpooledMessage(message, self.clock.now()))

@@ -1,10 +1,10 @@
 """Rights of an owner's keys over its subscriptions, and the end of a key.
 
-A subscription sends only events that the live keys of its owner may read: `subscriptions` for any, `read`
-for full payloads, `pii` for personal fields, `ops` for incidents. That is checked when it is made,
-widened or resumed. Revoking a key disables the subscriptions that the remaining keys do not cover
-in the same transaction, so they send nothing from the next claim on. A key that is replaced before
-it is revoked changes nothing. Lock order: ARCHITECTURE.md.
+A subscription sends only events that the live keys of its owner may read: `subscriptions` for any,
+`read` for full payloads, `pii` for personal fields, `ops` for incidents. That is checked when it is
+made, widened or resumed. Revoking a key disables the subscriptions that the remaining keys do not
+cover in the same transaction, so they send nothing from the next claim on. A key that is replaced
+before it is revoked changes nothing. Lock order: ARCHITECTURE.md.
 """
 
 from collections.abc import Iterable

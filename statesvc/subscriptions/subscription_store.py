@@ -360,7 +360,8 @@ async def _may_send(
     *,
     scopes: frozenset[Scope] | None,
 ) -> None:
-    """Check that the owner, and who asks with `scopes`, may read the notifications after the changes.
+    """Check that the owner, and who asks with `scopes`, may read the notifications after the
+    changes.
 
     Raises NotGrantedError.
     """

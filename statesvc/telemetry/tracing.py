@@ -6,8 +6,8 @@ Silent, at no cost, unless an exporter is configured.
 ingest --(in the message's headers)--> process, linked from the batch's stages --(in the outbox)--> deliver --(to the subscriber)
 ```
 OpenTelemetry's own variables decide the exports (`OTEL_EXPORTER_OTLP_ENDPOINT`,
-`OTEL_TRACES_EXPORTER`, `OTEL_TRACES_SAMPLER`, ...); without a sampler one webhook in a hundred is
-traced. A `traceparent` that a carrier sends is not believed: anyone could have all of theirs
+`OTEL_TRACES_EXPORTER`, `OTEL_TRACES_SAMPLER`, ...); without a sampler one webhook in a hundred
+is traced. A `traceparent` that a carrier sends is not believed: anyone could have all of theirs
 traced. A span never holds an exception's text or traceback, since those may quote a carrier's
 payload: only the type of it.
 """
@@ -62,8 +62,8 @@ def resource_of(role: str, instance: str) -> Resource:
 
 @cache
 def detected_resource() -> Resource:
-    """Return the attributes of the environment, the same for all roles of a machine: finding out takes two
-    threads and all packages' metadata.
+    """Return the attributes of the environment, the same for all roles of a machine: finding out
+    takes two threads and all packages' metadata.
     """
     return Resource.create({})
 

@@ -1,10 +1,11 @@
-"""A day of bodies: its row in the ledger, its bodies in batches bounded by rows and bytes, its file.
+"""A day of bodies: its row in the ledger, its bodies in batches bounded by rows and bytes, its
+file.
 
 Every step of the ledger is a statement, so a crash leaves a row to continue from.
 
-Each body is compressed and sealed again under its own key, so erasing still reaches it. No plaintext
-touches the disk. A body whose key was erased is left out; a body that does not open although its
-key exists is written as it was.
+Each body is compressed and sealed again under its own key, so erasing still reaches it. No
+plaintext touches the disk. A body whose key was erased is left out; a body that does not open
+although its key exists is written as it was.
 """
 
 import asyncio

@@ -141,7 +141,8 @@ async def report_promises(
 async def list_late_parcels(context: Context, call: Call[LateParameters, None]) -> Page[LateParcel]:
     """List parcels late against their promise.
 
-    For claims: delivered after the promised day, or not delivered though it is over; the earliest promise first.
+    For claims: delivered after the promised day, or not delivered though it is over; the earliest
+    promise first.
     """
     wanted = call.parameters
     bound_to = {"list": "late", **wanted.model_dump(mode="json", exclude={"limit", "cursor"})}

@@ -59,7 +59,8 @@ async def list_unmapped_codes(
 ) -> Page[UnmappedCode]:
     """List unknown codes.
 
-    Codes that no mapping knows yet, with their open dead letter, and codes read by their category only.
+    Codes that no mapping knows yet, with their open dead letter, and codes read by their category
+    only.
     """
     keyring = await context.keyring_if_any()
     async with context.pool.connection() as connection:

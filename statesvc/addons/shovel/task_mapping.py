@@ -1,4 +1,5 @@
-"""Mapping of tasks to carriers' messages, with the place of the body in a task: a TOML file. Pure.
+"""Mapping of tasks to carriers' messages, with the place of the body in a task: a TOML file.
+Pure.
 
 ```toml
 [[rules]]

@@ -135,7 +135,8 @@ def _run(program: ForkedProgram, standard_input: int) -> int:
     """Run in the child."""
     os.dup2(standard_input, 0)
     # all else is the supervisor's: with its end of another role's input open here, that role would
-    # not notice the supervisor's death, and with the lock of the server's data nobody could start it
+    # not notice the supervisor's death, and with the lock of the server's data nobody could start
+    # it
     os.closerange(_STANDARD_END, os.sysconf("SC_OPEN_MAX"))
     # the supervisor may have had none
     sys.stdin = os.fdopen(0, closefd=False)

@@ -47,7 +47,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a client when it is asked for: who only verifies signatures needs neither httpx nor models."""
+    """Import a client when it is asked for: who only verifies signatures needs neither httpx nor
+    models.
+    """
     if name == "Client":
         from statesvc_client.sync.client import Client
 

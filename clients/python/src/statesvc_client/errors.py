@@ -7,8 +7,8 @@ from typing import Any
 class ApiError(Exception):
     """The service refused a call. `code` is stable and for programs, `detail` is for people.
 
-    `errors` names each flaw of a request (`pointer`, `detail`); `members` are further members of the problem.
-    `retry_after` is in seconds, where the service named a time.
+    `errors` names each flaw of a request (`pointer`, `detail`); `members` are further members of
+    the problem. `retry_after` is in seconds, where the service named a time.
     """
 
     def __init__(
@@ -86,6 +86,8 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
 
 
 def error_of(status: int, problem: object, *, retry_after: float | None = None) -> ApiError:
-    """Return the exception for an answer; `problem` is its body as JSON, or None where it was none (a proxy's page)."""
+    """Return the exception for an answer; `problem` is its body as JSON, or None where it was none
+    (a proxy's page).
+    """
     kind = _BY_STATUS.get(status, ServerError if status >= 500 else ApiError)
     return kind(status, problem if isinstance(problem, Mapping) else {}, retry_after=retry_after)

@@ -59,7 +59,9 @@ class RetryPolicy:
 
 
 def is_repeatable(request: httpx.Request) -> bool:
-    """Return whether a second request has no second effect, even if the first one was carried out."""
+    """Return whether a second request has no second effect, even if the first one was carried
+    out.
+    """
     return request.method in _IDEMPOTENT or (
         request.method == "POST" and bool(_REPEATABLE_POSTS.search(request.url.path))
     )

@@ -28,16 +28,15 @@ class AsyncClient:
     """Call a statesvc at `url` with an API key.
 
     Args:
-        url: Where the service is, e.g. `https://statesvc.example.com`.
-        key: An API key; its scopes decide what may be called. White space around it, as a file's last line has it, does not count.
-        timeout: Seconds of silence after which a try is given up.
-        retries: Which calls are repeated, and when. `RetryPolicy(retries=0)`: none.
-        verify: A TLS context, or False to accept any certificate.
-        proxy: URL of a proxy.
-        headers: Sent along with every call.
+        url: Where the service is, e.g. `https://statesvc.example.com`. key: An API key; its scopes
+        decide what may be called. White space around it, as a file's last line has it, does not
+        count. timeout: Seconds of silence after which a try is given up. retries: Which calls are
+        repeated, and when. `RetryPolicy(retries=0)`: none. verify: A TLS context, or False to
+        accept any certificate. proxy: URL of a proxy. headers: Sent along with every call.
 
-    Every call raises a subclass of `ApiError` for an answer of 400 or more, and `httpx.TransportError` where there was none.
-    `core` makes any call of the API with the modules in `statesvc_client.core.api`.
+    Every call raises a subclass of `ApiError` for an answer of 400 or more, and
+    `httpx.TransportError` where there was none. `core` makes any call of the API with the modules
+    in `statesvc_client.core.api`.
     """
 
     def __init__(
@@ -86,7 +85,8 @@ class AsyncClient:
         """Close the connections."""
         await self.http.aclose()
 
-    # a resource is imported when it is asked for: a program that reads shipments loads no models of subscriptions
+    # a resource is imported when it is asked for: a program that reads shipments loads no models of
+    # subscriptions
     @cached_property
     def shipments(self) -> "Shipments":
         """Shipments: where they are, how they got there, and proof of it."""

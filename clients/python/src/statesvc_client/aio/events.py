@@ -19,7 +19,9 @@ class Events:
         self._core = core
 
     async def submit(self, event: CanonicalEvent | Mapping[str, Any]) -> EventVerdict:
-        """Append one event. Raises ConflictError where its id came with other facts, UnprocessableError where it breaks the contract."""
+        """Append one event. Raises ConflictError where its id came with other facts,
+        UnprocessableError where it breaks the contract.
+        """
         verdicts = await self._submit([event], "application/json")
         if not isinstance(verdicts, EventVerdict):
             raise TypeError("the service answered one event with verdicts of lines")
@@ -28,7 +30,9 @@ class Events:
     async def submit_many(
         self, events: Iterable[CanonicalEvent | Mapping[str, Any]]
     ) -> list[LineVerdict]:
-        """Append events in one request, with a verdict for each; a bad one is `invalid` by itself."""
+        """Append events in one request, with a verdict for each; a bad one is `invalid` by
+        itself.
+        """
         verdicts = await self._submit(events, "application/x-ndjson")
         if not isinstance(verdicts, LineVerdicts):
             raise TypeError("the service answered lines with the verdict of one event")

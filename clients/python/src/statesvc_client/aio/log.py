@@ -38,12 +38,15 @@ class Log:
         carriers: Sequence[str] = (),
         statuses: Sequence[Status] = (),
     ) -> AsyncIterator[Change]:
-        """Follow changes of status, for ever: a lost connection is taken up where it ended, nothing is missed or repeated.
+        """Follow changes of status, for ever: a lost connection is taken up where it ended, nothing
+        is missed or repeated.
 
-        `after`: the `id` of the last change that you have; "-1" from the first entry on, None from now on.
+        `after`: the `id` of the last change that you have; "-1" from the first entry on, None from
+        now on.
 
         Raises:
-            CursorLostError: The log does not have `after` any more (restored from a backup); read anew what you need.
+            CursorLostError: The log does not have `after` any more (restored from a backup); read
+            anew what you need.
         """
         last_id, pause_seconds = None if after is None else str(after), 1.0
         params = {"carrier_id": list(carriers), "status": list(statuses)}

@@ -49,7 +49,9 @@ _MEDIA_TYPES = {
 
 
 class Shipments(Resource):
-    """Calls with the scope `read`; audit and evidence take `audit`, references `ingest`, personal fields `pii`."""
+    """Calls with the scope `read`; audit and evidence take `audit`, references `ingest`, personal
+    fields `pii`.
+    """
 
     async def get(
         self,
@@ -88,15 +90,19 @@ class Shipments(Resource):
     def list(
         self, *, page_size: int = 100, **filters: Unpack[ShipmentFilters]
     ) -> AsyncIterator[DetailedShipment]:
-        """Iterate over shipments in the order of their last change, page by page; `order="newest"` begins with the latest.
+        """Iterate over shipments in the order of their last change, page by page; `order="newest"`
+        begins with the latest.
 
-        `stalled_for`: an ISO 8601 duration (`P3D`). `details`: each with the place of its last scan and the order id.
+        `stalled_for`: an ISO 8601 duration (`P3D`). `details`: each with the place of its last scan
+        and the order id.
         """
         chosen = checked(filters, ShipmentFilters)
         return self._items("/v1/shipments", DetailedShipmentPage, chosen, page_size)
 
     async def lookup(self, *numbers: str | tuple[str, str]) -> Sequence[LookedUpNumber]:
-        """Look up at most 200 numbers, each alone or as `(carrier_id, tracking_number)`; the answer is in their order."""
+        """Look up at most 200 numbers, each alone or as `(carrier_id, tracking_number)`; the answer
+        is in their order.
+        """
         if not all(
             isinstance(number, str) or (isinstance(number, tuple) and len(number) == 2)
             for number in numbers
@@ -155,7 +161,9 @@ class Shipments(Resource):
         personal: bool = False,
         cursor: str | None = None,
     ) -> Audit:
-        """Return what is on record: events, transitions, conflicts, notifications with their attempts."""
+        """Return what is on record: events, transitions, conflicts, notifications with their
+        attempts.
+        """
         answer = await get_shipment_audit.asyncio_detailed(
             carrier_id,
             tracking_number,
@@ -177,7 +185,9 @@ class Shipments(Resource):
         as_of: datetime | None = None,
         statement: Mapping[str, object] | None = None,
     ) -> bytes:
-        """Return the evidence as a file. `statement`: what the merchant states for a case, as the API takes it."""
+        """Return the evidence as a file. `statement`: what the merchant states for a case, as the
+        API takes it.
+        """
         params = {
             "discriminator": discriminator,
             "as_of": None if as_of is None else as_of.isoformat(),
@@ -211,7 +221,8 @@ class Shipments(Resource):
         parcel: tuple[str, str] | None = None,
         why: str | None = None,
     ) -> ShipmentReferences:
-        """Attach an order id and metadata in place of all that was attached; the number need not have been scanned yet.
+        """Attach an order id and metadata in place of all that was attached; the number need not
+        have been scanned yet.
 
         `parcel`: the carrier and number of another carrier's parcel that this is.
         """
@@ -231,7 +242,9 @@ class Shipments(Resource):
     async def expect(
         self, carrier_id: str, tracking_number: str, *, hours: int, why: str | None = None
     ) -> AwaitedShown:
-        """Await a number: if nothing is heard of it within these hours, `shipment.never_heard` is sent."""
+        """Await a number: if nothing is heard of it within these hours, `shipment.never_heard` is
+        sent.
+        """
         body = AwaitedWithin(hours=hours)
         answer = await await_shipment.asyncio_detailed(
             carrier_id, tracking_number, client=self._core, body=body, statesvc_why=why or UNSET

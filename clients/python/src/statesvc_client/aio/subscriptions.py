@@ -49,7 +49,9 @@ def _path(subscription_id: UUID) -> str:
 
 
 class Subscriptions(Resource):
-    """Fields of a subscription are those of the API: `carriers`, `statuses`, `types`, `payload`, `rate_per_second`, ..."""
+    """Fields of a subscription are those of the API: `carriers`, `statuses`, `types`, `payload`,
+    `rate_per_second`, ...
+    """
 
     async def create(
         self, url: str, *, why: str | None = None, **fields: Unpack[SubscriptionFields]
@@ -128,7 +130,9 @@ class Subscriptions(Resource):
         dry_run: bool = False,
         why: str | None = None,
     ) -> AsyncIterator[ReplayProgress]:
-        """Send a range again, in parts: iterate to the end. `delivered_too`: also what was taken already; `dry_run`: only count."""
+        """Send a range again, in parts: iterate to the end. `delivered_too`: also what was taken
+        already; `dry_run`: only count.
+        """
         cursor: str | None = None
         while True:
             body = ReplayInput(
@@ -174,7 +178,9 @@ class Subscriptions(Resource):
     async def notification(
         self, subscription_id: UUID, webhook_id: str, *, personal: bool = False
     ) -> NotificationDetail:
-        """Return a notification with its body as it was sent; `personal`: also one with personal fields, and what was answered."""
+        """Return a notification with its body as it was sent; `personal`: also one with personal
+        fields, and what was answered.
+        """
         answer = await get_notification.asyncio_detailed(
             subscription_id,
             webhook_id,

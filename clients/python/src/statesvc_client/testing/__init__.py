@@ -1,4 +1,6 @@
-"""A service for your tests: `pip install 'statesvc-client[testing]'` brings the fixture `statesvc`."""
+"""A service for your tests: `pip install 'statesvc-client[testing]'` brings the fixture
+`statesvc`.
+"""
 
 from statesvc_client.testing.notifications import SECRET, SignedNotification, signed_notification
 from statesvc_client.testing.service import Clock, Service

@@ -1,4 +1,6 @@
-"""The fixtures. pytest loads this module wherever the client is installed, so it imports nothing else until they are used."""
+"""The fixtures. pytest loads this module wherever the client is installed, so it imports nothing
+else until they are used.
+"""
 
 import contextlib
 import os
@@ -32,7 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def statesvc_settings() -> Mapping[str, str]:
-    """Return the environment of the embedded service, such as `STATESVC_WEBHOOK_SECRET_UPS`. Override it."""
+    """Return the environment of the embedded service, such as `STATESVC_WEBHOOK_SECRET_UPS`.
+    Override it.
+    """
     return {}
 
 

@@ -29,7 +29,9 @@ _BETWEEN_SCANS = timedelta(minutes=1)
 
 
 class Clock:
-    """The clock of the embedded service. One that runs by itself has a clock of its own, which nobody moves."""
+    """The clock of the embedded service. One that runs by itself has a clock of its own, which
+    nobody moves.
+    """
 
     def __init__(self, data_dir: Path | None) -> None:
         self._data_dir = data_dir
@@ -37,10 +39,11 @@ class Clock:
         """Time that it is ahead."""
 
     def advance(self, **by: float) -> None:
-        """Move it forward, by `hours=49` as `timedelta` takes it, and let what is due by then happen: retries, parcels that stall.
+        """Move it forward, by `hours=49` as `timedelta` takes it, and let what is due by then
+        happen: retries, parcels that stall.
 
-        What is sent from then on is signed with that time, and `verify` in this process goes by it. A program in another language needs a
-        larger tolerance.
+        What is sent from then on is signed with that time, and `verify` in this process goes by it.
+        A program in another language needs a larger tolerance.
         """
         if self._data_dir is None:
             raise RuntimeError(
@@ -62,7 +65,9 @@ class Clock:
 
 
 class Service:
-    """A service to test against. `url` and `key` are for your application, `client` for the test."""
+    """A service to test against. `url` and `key` are for your application, `client` for the
+    test.
+    """
 
     secret = SECRET
     """With which `signed_notification` signs."""
@@ -80,13 +85,14 @@ class Service:
     def push(
         self, carrier_id: str, status: str, *, number: str | None = None, at: datetime | None = None
     ) -> "Shipment":
-        """Post a sample of this carrier that says this status, wait until it took effect, and return the shipment.
+        """Post a sample of this carrier that says this status, wait until it took effect, and
+        return the shipment.
 
         Args:
             carrier_id: One of `ups`, `fedex`, `usps`, `dhl_unified`, `dhl_express`, `easypost`.
-            status: As the API has it, such as `in_transit`.
-            number: The parcel. Default: a new one.
-            at: When it was scanned. Default: a minute after this parcel's last scan, the first some hours ago.
+            status: As the API has it, such as `in_transit`. number: The parcel. Default: a new one.
+            at: When it was scanned. Default: a minute after this parcel's last scan, the first some
+            hours ago.
         """
         at = at or self._next_scan(carrier_id, number)
         push = sample_push(carrier_id, status, number=number, at=at)
@@ -102,7 +108,9 @@ class Service:
         content_type: str = "application/json",
         number: str | None = None,
     ) -> str:
-        """Post a body of your own. With `number`: wait until that shipment shows it. Return the message's id."""
+        """Post a body of your own. With `number`: wait until that shipment shows it. Return the
+        message's id.
+        """
         answer = self._http.post(
             f"/v1/webhooks/{carrier_id}", content=body, headers={"Content-Type": content_type}
         )
@@ -113,7 +121,9 @@ class Service:
         return message_id
 
     def subscribe(self, url: str, **filters: Any) -> str:
-        """Subscribe a URL; what it is sent is signed with `secret`. Return the subscription's id."""
+        """Subscribe a URL; what it is sent is signed with `secret`. Return the subscription's
+        id.
+        """
         answer = self._http.post("/v1/subscriptions", content=json.dumps({"url": url, **filters}))
         answer.raise_for_status()
         subscription_id: str = answer.json()["id"]
@@ -125,7 +135,9 @@ class Service:
     def signed_notification(
         self, kind: str = "shipment.status_changed", **options: Any
     ) -> SignedNotification:
-        """Make a notification without pushing anything (`statesvc_client.testing.signed_notification`)."""
+        """Make a notification without pushing anything
+        (`statesvc_client.testing.signed_notification`).
+        """
         return signed_notification(kind, **options)
 
     def until(self, holds: Callable[[], T], *, seconds: float = _WAIT_SECONDS) -> T:
