@@ -71,6 +71,7 @@ def _scans(
 def _state(event: kit.JsonObject) -> str | None:
     """Return the state; `readyForPickUp` is the key of READY_FOR_PICK_UP."""
     printed = kit.text(event.get("trackingStateKey")) or kit.text(event.get("trackingState"))
+    # `readyForPickUp` is the key of READY_FOR_PICK_UP: which of them is printed, the query decides
     return None if printed is None else _INSIDE_WORDS.sub("_", printed).upper()
 
 

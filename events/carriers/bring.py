@@ -31,6 +31,7 @@ def normalize(
 ) -> Iterator[kit.Reading]:
     """Yield the events of an answer; a consignment with an error has none."""
     answer = kit.read_json(body)
+    # all three: each by itself is a common name
     if type(answer) is dict and answer.keys() >= _EVENT_CAST:
         yield from kit.reading_of(
             _pushed(answer, received_at), kit.text(answer.get("package")), rejections
@@ -93,6 +94,7 @@ def _scans(
             facility=event.get("unitId"),
         )
         date, time = kit.text(event.get("displayDate")), kit.text(event.get("displayTime"))
+        # the displayed time has no offset
         printed = kit.text(event.get("dateIso")) or (f"{date} {time}" if date and time else date)
         yield kit.Scan(
             where=f"{where}/eventSet/{index}",

@@ -63,6 +63,7 @@ def _scans(
 
 def _time(step: kit.JsonObject, received_at: datetime) -> kit.PrintedTime | None:
     return CLOCK.read_with_offset(
+        # the text first: the number is its wall clock as if that were Beijing's
         kit.text(step.get("timeStr")) or _wall(step.get("time"), received_at),
         kit.text(step.get("timeZone")),
         received_at=received_at,

@@ -21,6 +21,7 @@ CLOCK: Final = kit.Clock(
     ),
     default_zone="Asia/Kolkata",
     country="IN",
+    # Indian times, whatever their `Z` claims
     trust_offset=False,
 )
 # List of the answer about updated orders.
@@ -46,6 +47,7 @@ def normalize(
                 description=kit.text(push.get("remark"))
                 or kit.text(push.get("clickpost_status_description")),
             ),
+            # a return order without a waybill belongs to the forward one, and does not move it
             kit.text(push.get("waybill")) or kit.text(additional.get("forward_awb")),
             rejections,
         )
@@ -87,6 +89,7 @@ def _tracked(
             rejections.note_nothing()
         else:
             for at, scan in kit.objects_at(tracking, "scans", where, rejections):
+                # the waybill is the name of the member, and not in the scan
                 yield f"{where}/scans/{at}", {**scan, "waybill": waybill}
 
 

@@ -45,6 +45,7 @@ def read_scan(scan: FedexScan, received_at: datetime) -> kit.Reading | str:
     kind, status, reason, _ = meaning(raw)
     return kit.Reading(
         tracking_number=scan.number,
+        # FedEx uses numbers again: without its unique id two parcels would be one shipment
         discriminator=scan.unique_id or "",
         kind=kind,
         raw=raw,
@@ -61,6 +62,7 @@ def read_scan(scan: FedexScan, received_at: datetime) -> kit.Reading | str:
 def meaning(raw: kit.Raw) -> kit.Meaning:
     """Read an event type with its exception code."""
     key = (raw.code or "").upper()
+    # a row with the exception goes before that of the event type alone
     known = _table().get((key, raw.reason.upper())) if raw.reason else None
     return known or _table().get((key, ""), kit.UNMAPPED)
 

@@ -26,6 +26,7 @@ def read_xml_message(
         return
     if reply.tag != "TrackReply":
         raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, "no track reply of FedEx")
+    # versions of the service wrap the details, or do not
     for path in ("CompletedTrackDetails/TrackDetails", "TrackDetails"):
         for index, details in kit.elements(reply, path):
             yield from _read_details(
@@ -53,6 +54,7 @@ def _read_details(
         else:
             readings.append(read)
     status = details.find("StatusDetail")
+    # the rollup repeats the newest scan: read beside scans it would be a second event
     if status is not None and details.find("Events") is None and kit.text_at(status, "Code"):
         read = read_scan(_rollup(status, number, unique_id, service), received_at)
         readings += [] if isinstance(read, str) else [read]

@@ -15,6 +15,7 @@ CODES: Final = kit.meanings("kuaidi100_codes.csv")
 _meaning: Final = kit.by_code(CODES)
 _WITHOUT_STATUS: Final = kit.Meaning(kit.Kind.INFO)
 
+# Beijing's time, wherever in China: a place must not be looked up in other zones
 CHINA: Final = kit.Clock(
     formats=kit.TimeFormats("%Y-%m-%d %H:%M[:%S]"), default_zone="Asia/Shanghai", prints_home=True
 )
@@ -72,6 +73,7 @@ def _scans(
 ) -> Iterator[kit.Scan]:
     state = kit.text(parcel.get("state"))
     for index, event in kit.objects_at(parcel, "data", where, rejections):
+        # the first is the newest: the state of the shipment is that event's
         code = kit.text(event.get("statusCode")) or (state if index == 0 else None)
         raw = kit.Raw(code=code)
         yield kit.Scan(

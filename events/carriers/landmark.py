@@ -37,6 +37,7 @@ def normalize(
             kit.Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of Landmark"
         )
     for index, package in enumerate(answer.iter("Package"), start=1):
+        # Landmark's own first: the end carrier's need not be known yet
         number = kit.text_at(package, "LandmarkTrackingNumber", "TrackingNumber")
         found = kit.readings_of(
             _scans(package, f"Package[{index}]", received_at, rejections), number, rejections

@@ -55,6 +55,7 @@ def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, 
             yield where, member
         elif not _ERROR_FIELDS & member.keys():
             raise kit.UnreadableMessageError(kit.Cause.UNKNOWN_FORMAT, _UNKNOWN)
+        # an answer may hold shipments and errors: an error is none of the lost scans
         elif not kit.says_nothing(member):
             rejections.add(f"{where}/shipment", kit.NO_CONTAINER)
 
@@ -63,6 +64,7 @@ def _scans(
     shipment: kit.JsonObject, where: str, received_at: datetime, rejections: kit.Rejections
 ) -> Iterator[kit.Scan]:
     for index, event in kit.objects_at(shipment, "event", where, rejections):
+        # an event prints no city
         where_at = kit.place(country=event.get("country"))
         label = kit.without_markup(kit.text(event.get("label")))
         raw = kit.Raw(code=kit.text(event.get("code")))

@@ -15,6 +15,7 @@ from events.carriers import kit
 CODES: Final = kit.meanings("nationex_codes.csv")
 
 # Prefix of such an id in an event's code.
+# an id of digits alone would not tell that it is an exception's
 EXCEPTION: Final = "ExceptionId "
 
 FORMATS: Final = kit.TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]")
@@ -85,6 +86,7 @@ def _parcel_scans(
             place=where_at,
             description=kit.text(event.get("DescriptionEn"))
             or kit.text(event.get("DescriptionFr")),
+            # only a parcel's scans have one: the shipment's have words and a time
             native_id=kit.text(event.get("ParcelHistoryId")),
         )
 

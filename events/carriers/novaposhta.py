@@ -30,6 +30,7 @@ def normalize(
 ) -> Iterator[kit.Reading]:
     for where, document in _documents(kit.read_json(body), rejections):
         raw = kit.Raw(code=kit.text(document.get("StatusCode")))
+        # a number that is not found, or not any more, says nothing of the parcel
         if raw.code in NOT_FOUND:
             rejections.note_nothing()
             continue

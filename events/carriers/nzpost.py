@@ -71,6 +71,7 @@ def _scans(
             raw=raw,
             meaning=_meaning(raw),
             time=CLOCK.read(printed, received_at=received_at),
+            # without a depot there is no place: the parcel may be abroad
             place=at if kit.text(event.get("depot_name")) else kit.place(),
             description=kit.text(event.get("event_description"))
             or kit.text(event.get("description"))

@@ -49,6 +49,7 @@ def _from_xml(
                 kit.Cause.UNKNOWN_FORMAT, "XML, but no answer of Packeta"
             )
         above = kit.texts(answer)
+        # a fault is about the request, an unknown number for one
         if above.get("status") == "fault" or "fault" in above:
             rejections.note_nothing()
             continue
@@ -99,6 +100,7 @@ def _scan(fields: Fields, where: str, received_at: datetime) -> kit.Scan:
         raw=raw,
         meaning=_meaning(raw),
         time=CLOCK.read(fields.get("dateTime"), received_at=received_at),
+        # 0 stands for no branch
         place=kit.place(facility=None if fields.get("branchId") == "0" else fields.get("branchId")),
         description=fields.get("statusText") or fields.get("codeText"),
     )

@@ -33,6 +33,7 @@ def normalize(
         printed = kit.child(shipment, "service")
         service = kit.text(printed.get("name")) or kit.text(printed.get("code"))
         for index, item in kit.objects_at(shipment, "items", where, rejections):
+            # the items of a shipment are delivered separately
             number = kit.text(item.get("itemId")) or kit.text(shipment.get("shipmentId"))
             found = kit.readings_of(
                 _scans(item, f"{where}/items/{index}", received_at, rejections),
@@ -80,6 +81,7 @@ def _scans(
         yield kit.Scan(
             where=f"{where}/events/{index}",
             raw=raw,
+            # not by the event's code: PostNord publishes no meaning of those
             meaning=CODES.get((raw.type or "",)) or _by_text(words or "") or kit.UNMAPPED,
             time=CLOCK.read(kit.text(event.get("eventTime")), at, received_at=received_at),
             place=at,

@@ -70,9 +70,11 @@ def _scans(
     }
     is_summarised = kit.text(last["eventCode"]) is not None
     events = kit.objects_at(piece, "events", where, rejections, required=not is_summarised)
+    # the summary repeats the last event
     if not kit.as_list(piece.get("events")) and is_summarised:
         events = [(0, last)]
     for index, event in events:
+        # the category is of the piece, and so of its last event alone
         is_last = (event.get("eventCode"), event.get("eventDateTime")) == (
             last["eventCode"],
             last["eventDateTime"],

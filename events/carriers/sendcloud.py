@@ -37,6 +37,7 @@ def _readings(
         return sendcloud_events.readings_of_parcel(
             kit.object_at(push, "data", "", rejections), received_at, rejections
         )
+    # version 3 comes to the same URL as the webhooks of an integration
     if "event_type" in push and "data" in push:
         return sendcloud_events.readings_of_push(kit.child(push, "data"), received_at, rejections)
     if "tracking_numbers" in push:
@@ -75,6 +76,7 @@ def _scans(
         raw=raw,
         meaning=_meaning(raw),
         time=_time(
+            # the status holds since the carrier changed it; the push may be much later
             kit.text(push.get("carrier_status_change_timestamp"))
             or kit.text(push.get("timestamp")),
             received_at,
@@ -84,6 +86,7 @@ def _scans(
 
 
 def _time(printed: str | None, received_at: datetime) -> kit.PrintedTime | None:
+    # `isdigit` alone takes superscripts, which `int` refuses
     if printed is not None and not (printed.isascii() and printed.isdigit()):
         return None
     value = None if printed is None else int(printed[:20])

@@ -81,6 +81,7 @@ def _scan(event: kit.JsonObject, where: str, received_at: datetime) -> kit.Scan:
         meaning=_meaning(raw),
         time=CLOCK.read_with_offset(
             kit.text(event.get("eventDate")),
+            # an IANA name, which only the partner format prints
             kit.text(location.get("timezone")),
             where_at,
             received_at=received_at,
@@ -98,6 +99,7 @@ def _with_estimates(readings: list[kit.Reading], estimates: list[str | None]) ->
     found = list(readings)
     for number in {reading.tracking_number for reading in readings}:
         at = [index for index, reading in enumerate(readings) if reading.tracking_number == number]
+        # every event prints the estimate of its own time
         newest = max(at, key=lambda index: readings[index].time.instant)
         for index, reading in zip(
             at, kit.with_estimate([readings[index] for index in at], estimates[newest]), strict=True

@@ -123,12 +123,14 @@ async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) ->
         if wanted.dry_run or wanted.cursor is None:
             await _require_open(connection, wanted.ids or ())
             plan = await plan_replay(connection, request)
+    # only where nothing was found: a carrier that is gone may still have dead letters
     if plan is not None and not plan.dead_letters:
         context.refuse_unknown(wanted.carrier_id)
     at = start.at if plan is None else RunPosition(up_to=plan.up_to)
     run = await _run(context, request, at, wanted.limit or REPLAY_LIMIT_MAX)
     progress = RunProgress() if wanted.dry_run else await run.replay(plan)
     if plan is not None and (unreadable := plan.obstacles[Obstacle.UNKNOWN_CARRIER]):
+        # the run leaves them out, so its own counts lack them
         progress.refused[Obstacle.UNKNOWN_CARRIER] = unreadable
     is_over = wanted.dry_run or progress.ended is ReplayEnd.DONE
     return ReplayedMany(

@@ -137,6 +137,7 @@ async def read_feed(context: Context, call: Call[FeedParameters, None]) -> Feed:
             raise Problem(Code.INTERNAL_ERROR, str(error)) from error
         except LostCursorError as error:
             raise lost_cursor(error) from error
+    # a client that waited beyond the end would miss what comes before its place
     if page.after.epoch > page.epoch or page.after.index >= max(page.tree_size, 1):
         raise Problem(
             Code.INVALID_CURSOR,
@@ -151,6 +152,7 @@ async def read_feed(context: Context, call: Call[FeedParameters, None]) -> Feed:
                 "kind": entry.kind,
                 "leaf_hash": entry.leaf_hash.hex(),
                 "sealed_at": entry.sealed_at,
+                # printed byte for byte, so that a client can hash what it received
                 "entry": orjson.Fragment(entry.canonical),
             }
             for entry in page.entries
@@ -179,6 +181,7 @@ async def get_checkpoint(
     """
     async with context.pool.connection() as connection:
         head = await head_of(connection, call.parameters.size)
+    # a proxy that serves an old head would hide that the log was cut off
     call.headers[hdrs.CACHE_CONTROL] = "no-cache"
     second = head.second_signature if call.parameters.second_signature else None
     return RawAnswer((head.note + (second or "")).encode(), _TEXT, "utf-8")

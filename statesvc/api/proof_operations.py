@@ -110,6 +110,7 @@ async def prove_inclusion(
                 context, connection, wanted.carrier_id or "", wanted.event_id or ""
             )
         head = await head_of(connection, wanted.size)
+        # sealed within a second: the client may ask again, so this is no 404
         if index >= head.tree_size:
             raise Problem(
                 Code.NOT_SEALED,

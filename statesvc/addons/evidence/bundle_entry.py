@@ -73,6 +73,7 @@ class BundleEntry:
     @property
     def location(self) -> Mapping[str, str]:
         """Place of the event: the parts that are stated, as exact as this reader may see them."""
+        # the part last: it has the whole postcode, of which the clear part has the beginning
         stated = {**(self.document.get("location") or {}), **self.part}
         return {
             part: stated[part]
@@ -87,6 +88,7 @@ class BundleEntry:
     @property
     def code(self) -> str:
         """The carrier's code, as printed where that is shown."""
+        # the clear code holds stand-ins for texts
         if "raw" in self.part:
             return printed_code(self.raw) or ""
         return self.document.get("carrier_code") or ""

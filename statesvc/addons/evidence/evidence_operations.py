@@ -194,6 +194,7 @@ async def _evidence(
             actor=call.caller.actor,
         ),
     )
+    # an erased shipment has nothing personal left that could have been read
     if personal and not evidence.is_erased:
         async with context.pool.connection() as connection:
             target = f"shipment {evidence.shipment_id}"
@@ -231,6 +232,7 @@ async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvi
         statement=wanted.statement,
     )
     async with sources.pool.connection() as connection:
+        # before the snapshot: it writes, and the snapshot must see what it wrote
         await sources.archive.restore_number(connection, asked.carrier_id, asked.number)
         try:
             async with connection.transaction():
@@ -248,6 +250,7 @@ async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvi
         raise Problem(Code.INVALID_REQUEST, str(error)) from error
     except TypesettingTimeoutError as error:
         raise Problem(Code.OVERLOADED, str(error)) from error
+    # in a transaction of its own, after printing: the entry has the digest of the file
     if wanted.statement is not None:
         async with sources.pool.connection() as connection:
             await record_evidence(

@@ -40,6 +40,7 @@ def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[R
     shown = report.statements
     texts = [words.BOTH_CLOCKS]
     zones = {line.zone for line in shown}
+    # said once above the table, in place of in every line
     if len(zones) == 1 and (zone := zones.pop()):
         texts.append(words.ONE_ZONE.format(zone=zone))
         shown = [replace(line, zone="") for line in shown]
@@ -48,6 +49,7 @@ def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[R
         shown = (
             key
             if len(key) <= key_only
+            # the first and the last: what lies between is the least disputed
             else [*key[: key_only // 2], *key[-(key_only - key_only // 2) :]]
         )
         texts.append(

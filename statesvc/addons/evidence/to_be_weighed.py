@@ -105,6 +105,7 @@ def _contradicted(scans: Sequence[BundleEntry], milestones: Milestones) -> str:
             f"Of this kind are {counted(len(scans) - _NAMED_MAX, 'further statement')}, marked in"
             " the list."
         )
+    # a reader of a contradiction asks for this next
     if milestones.delivery is not None and not milestones.corrected:
         said.append("No later statement took the delivery back.")
     return " ".join(said)
@@ -114,6 +115,8 @@ def _corrected(corrected: CorrectedDelivery) -> str:
     correction = corrected.correction.document
     at = f"{stated_time(corrected.entry.document)} (statement {corrected.entry.number})"
     by = f"{utc(correction['received_at'])} (statement {corrected.correction.number})"
+    # ours or the carrier's: a reading of ours that was wrong must not look like the carrier's
+    # change of mind
     if correction["event_id"].startswith(OWN_PREFIX):
         reads = spaced(corrected.reads) if corrected.reads else "no scan"
         return (

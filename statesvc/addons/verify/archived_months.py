@@ -62,6 +62,8 @@ class ArchivedMonths:
                 file = self._open(found.name)
                 if isinstance(file, LogFault):
                     found.faults.append(file)
+                    # excuses what is missing of these batches: a lost file is one finding, not
+                    # millions
                     found.unread.append(UnreadBatches(first, last))
                 else:
                     _gather(file, found, low, high)
@@ -99,6 +101,7 @@ class ArchivedMonths:
             yield LogFault(month.file_name or "", _WHOLE, "content", str(error))
 
     def _open(self, name: str) -> OpenedMonth | LogFault:
+        # a fault is kept too: a missing file is looked for once
         if name not in self._files:
             self._files[name] = self._opened(name)
         return self._files[name]

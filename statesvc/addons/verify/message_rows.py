@@ -66,6 +66,7 @@ def compare_messages(
         for message_id in messages
         if message_id not in settled or message_id not in bodies
     ]
+    # the ledgers of what has left are asked for the missing alone
     if not missing:
         return
     asked = {

@@ -77,6 +77,7 @@ def take_rows(connection: Connection[Any], sums: Sums, secret: bytes, deletions:
     for row in in_portions(connection, "notifications", SQL["notifications"], whole):
         _add(sums, secret, Notified(*row[:3]), -1, words=row[3:])
     for row in in_portions(connection, "open_notifications", SQL["open"], whole):
+        # a deletion ends all that is open with one entry, which does not name them
         if row[2] not in deletions:
             _add(sums, secret, Notified(*row), -1)
 
@@ -209,6 +210,7 @@ def _entries(
         seen.add(canonical)
         yield kind, canonical, recorded_at, False
     for entry in archived.entries_of(part, COUNTED_KINDS):
+        # a shipment that was brought back has its entries in the tables and in the file
         if entry.canonical not in seen:
             yield (
                 entry.kind.name,

@@ -20,6 +20,7 @@ GROUPS: Final = 64
 def compare_on_cluster(
     cluster: Cluster, files: Sequence[ArchivePath], slices: int
 ) -> Iterator[tuple[int, list[Drift]]]:
+    # some groups a call, not a file: files of months are of very different sizes
     calls = [(path, first, slices) for path in files for first in range(0, _groups(path), GROUPS)]
     return cluster.shuffled(_spread, calls, slices, partial(_fold, slices))
 

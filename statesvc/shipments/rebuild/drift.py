@@ -34,6 +34,7 @@ def drifts(live: Mapping[UUID, ShipmentRow], rebuilt: Iterable[ShipmentRow]) -> 
         fields = (MISSING,) if found is None else _differing(found, row)
         if fields:
             yield Drift(row.shipment_id, row.carrier_id, fields)
+    # what is left has no event: a row that the log does not know
     for shipment_id, row in live.items():
         if shipment_id not in founded:
             yield Drift(shipment_id, row.carrier_id, (UNFOUNDED,))

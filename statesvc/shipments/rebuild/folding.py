@@ -123,6 +123,7 @@ async def _compare(
             },
         )
         live = await asked.rows()
+    # with the default rules: what depends on rules is not compared
     return _events(histories), list(drifts(live, rebuilt_rows(histories, DEFAULTS)))
 
 

@@ -228,6 +228,7 @@ async def swap(
     async def swapped() -> None:
         async with connection.transaction():
             await connection.execute(_SQL["lock_live"])
+            # under the lock, so no new notes come
             while await _take(connection, archive):
                 pass
             await connection.execute(_SQL["swap"])
@@ -271,6 +272,7 @@ async def _take(connection: Connection, archive: History) -> int:
         )
         touched: list[UUID] = await asked.rows()
         if touched:
+            # a late event of an archived shipment needs its history, which is in the files
             await archive.restore_shipments(connection, touched)
             histories = await send(
                 connection, _SQL["histories"], {"shipment_ids": uuids(touched)}, _histories

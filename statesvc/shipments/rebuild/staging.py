@@ -46,6 +46,8 @@ class Staging:
         with archived_files().open_file(path) as file:
             for events in file.histories():
                 for bucket, content in packed(events, self.buckets):
+                    # opened for each portion: thousands of buckets are more files than a process
+                    # may hold open
                     with self._path(bucket).open("ab") as target:
                         target.write(content)
 
