@@ -291,7 +291,7 @@ def _place(event: kit.JsonObject) -> kit.EventPlace:
     address = kit.child(somewhere, "address")
     return kit.place(
         city=kit.text(address.get("city")) or kit.text(somewhere.get("locationName")),
-        # a UN location code begins with its country; a longer or shorter one is a terminal's own
+        # a UN location code begins with its country; one of another length is none
         country=code[:2]
         if code is not None and len(code) == 5
         else address.get("country") or address.get("countryCode"),

@@ -102,7 +102,7 @@ def _answers(document: kit.Document) -> Iterator[_Element]:
 
 def _name(element: _Element) -> str:
     """Return an element's name: the `name` of a `data`, else its own, without hyphens."""
-    # every element is a `data`; converters have renamed some after their `name`
+    # DHL calls every element `data`; other published answers have its `name` as the element's own
     return (element.get("name") or element.tag).replace("-", "").lower()
 
 

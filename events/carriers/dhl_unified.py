@@ -134,7 +134,7 @@ def _shipments(body: object, rejections: kit.Rejections) -> Iterator[tuple[str, 
     elif type(body) is dict and "id" in body and _SCAN_FIELDS & body.keys():
         yield "", body
         return
-    # before the errors: a notice about a subscription has a `message` too
+    # before the errors: a notice about a subscription may have a `message` too
     elif type(body) is dict and (scope := kit.text(body.get("scope")) or "").startswith(
         SUBSCRIPTION
     ):

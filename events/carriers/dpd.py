@@ -123,7 +123,7 @@ def _infoservices(fields: Mapping[str, str], where: str) -> DpdParcel:
 def _steps(result: _Element, rejections: kit.Rejections) -> Iterator[DpdStep]:
     for index, step in kit.elements_at(result, "statusInfo", "", rejections):
         fields = kit.texts(step)
-        # the steps of the whole life cycle are listed, the future ones without a date
+        # the steps of the whole life cycle are listed, those to come too
         if fields.get("statusHasBeenReached") != "true":
             continue
         yield DpdStep(

@@ -63,7 +63,7 @@ def _packages(
         for index, package in kit.objects_at(body, "Packages", where, rejections):
             yield from _packages(package, f"{where}/Packages/{index}", rejections)
     elif type(body) is dict and {"PackageTrackingEvents", "scanDetailsList"} & body.keys():
-        # an unknown number is answered with an empty package and a message
+        # a message about an error stands in place of the scans
         if kit.text(body.get("ErrorMessage")) is None:
             yield where, body
     elif type(body) is not dict or not _ERROR_FIELDS & body.keys():

@@ -287,7 +287,7 @@ def _package_v1(
         # newest
         if meaning is UNTOLD and is_newest:
             meaning = CODES.get(("e", code or ""), kit.UNMAPPED)
-        # `c` is empty in most events; `d` is the finer place where both are printed
+        # `d` is the finer place where both are printed
         at = kit.place(city=kit.text(event.get("d")) or event.get("c"))
         readings += kit.reading_of(
             kit.Scan(

@@ -313,7 +313,7 @@ def _json_scans(item: kit.JsonObject, where: str, rejections: kit.Rejections) ->
             yield UspsScan(
                 where=f"{pointer}/{index}",
                 code=kit.text_unless(event.get("eventCode"), PLACEHOLDER),
-                # names of services hold `&lt;SUP&gt;&amp;reg;`, escaped twice
+                # texts hold HTML: `USPS Ground Advantage<SUP>&#153;</SUP>`
                 words=kit.without_markup(
                     kit.text(event.get("eventType")) or kit.text(event.get("event"))
                 ),
