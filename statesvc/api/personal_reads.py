@@ -119,10 +119,13 @@ class PersonalReads:
         self._closes_at[begun.counted.hour.timestamp()] = time.monotonic() + begun.seconds_left
         if begun.is_first:
             call.is_recorded = True
+        # a reason belongs into the log, where a count has no place for it
         elif call.why:
             await record_personal_read(connection, reading)
             call.is_recorded = True
         else:
+            # counted, not logged: a screen that reads the same shipment each second would fill the
+            # log
             self._further[begun.counted] += 1
 
     async def record_shipment(
@@ -157,11 +160,13 @@ class PersonalReads:
     async def _write_counts(self) -> None:
         if not self._further:
             return
+        # taken before the statement, so that readings during it are counted for the next
         counted, self._further = self._further, Counter()
         try:
             async with self._pool.connection() as connection:
                 await count_further(connection, counted)
         except BaseException:
+            # put back whatever ended the statement, a cancelled task included
             self._further.update(counted)
             raise
 

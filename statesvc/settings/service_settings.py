@@ -124,6 +124,7 @@ class KeySettings(Section):
     @field_validator("bootstrap_key")
     @classmethod
     def _not_guessable(cls, key: SecretStr | None) -> SecretStr | None:
+        # a key that a person made up can be guessed, and this one opens everything
         if key is not None and len(key) < BOOTSTRAP_CHARS_MIN:
             raise ValueError(
                 f"STATESVC_BOOTSTRAP_KEY has {len(key)} characters; make it {BOOTSTRAP_CHARS_MIN}"
@@ -176,6 +177,7 @@ class WorkerSettings(Section):
                 "STATESVC_WORKER_BATCH_MIN must not be above STATESVC_WORKER_BATCH_MAX"
             )
         if (
+            # else a stuck worker would still hold its rows when another takes its lease over
             max(self.lock_seconds, self.idle_in_transaction_seconds, self.statement_seconds)
             >= self.lease_seconds
         ):
@@ -342,6 +344,7 @@ class CheckpointSettings(Section):
 
     @model_validator(mode="after")
     def _believable(self) -> Self:
+        # at the start: unchecked stamps would be found worthless when they are needed
         if self.stamp_url is not None and self.stamp_cert is None:
             raise ValueError(
                 "STATESVC_CHECKPOINT_STAMP_URL needs STATESVC_CHECKPOINT_STAMP_CERT: no stamp is"

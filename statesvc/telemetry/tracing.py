@@ -87,6 +87,7 @@ def build_provider(resource: Resource) -> TracerProvider | None:
         if os.environ.get("OTEL_TRACES_SAMPLER")
         else ParentBased(TraceIdRatioBased(SAMPLED_SHARE))
     )
+    # the process shuts it down itself, so that no dead collector delays its end
     provider = TracerProvider(sampler=sampler, resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(spans))
     return provider
@@ -124,6 +125,7 @@ def span(
 
     `parent`: a traceparent, in place of the current span.
     """
+    # before the attributes are copied: tracing that is off costs nothing
     if isinstance(tracer, NoOpTracer):
         yield
         return
@@ -133,6 +135,7 @@ def span(
         kind=_KINDS.get(stage, SpanKind.INTERNAL),
         attributes=dict(attributes),
         links=links,
+        # OpenTelemetry would store the exception's text, which may quote a payload
         record_exception=False,
         set_status_on_exception=False,
     ) as current:

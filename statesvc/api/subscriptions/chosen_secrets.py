@@ -67,11 +67,13 @@ async def put_subscription(
                     **call.why,
                 )
         except SubscriptionExistsError:
+            # the same call again, after an answer that was lost
             call.status = OK
             found = await store.find(connection, subscription_id)
             is_visible = found is not None and owner_seen_by(call) in {None, found.owner}
             if (
                 found is None
+                # another owner's subscription gets the same answer as a deleted one
                 or not is_visible
                 or not await store.is_as_wished(connection, keyring, found, wish, secret)
             ):

@@ -241,6 +241,7 @@ async def get_notification(
         await require_visible(connection, call, asked.subscription_id)
         sent = await _found(context, connection, asked)
         if personal:
+            # before it is opened: a reading that fails after this is on record, the reverse never
             await context.readings.record(
                 connection, call, name="notification", target=f"shipment {sent.place.shipment_id}"
             )
@@ -312,10 +313,12 @@ async def _shipments(
         numbers_in_any_spelling(number) if carrier_id is None else [number_of(carrier_id, number)]
     )
     shipments = await shipments_of_numbers(connection, numbers, carrier_id)
+    # a number that was never heard of has notifications under an id of its own
     shipments += [
         awaited_id(each, number_of(each, number))
         for each in ([carrier_id] if carrier_id else context.carriers())
     ]
+    # notifications leave the tables with their month, and come back with the shipment
     await context.log_archive().restore_shipments(connection, shipments)
     return shipments
 
@@ -341,6 +344,7 @@ def _shown(one: SentNotification) -> NotificationShown:
         "type": told.type,
         "carrier_id": told.carrier_id,
         "tracking_number": told.tracking_number,
+        # that of an observation is negative inside: the body has the version
         "sequence": told.sequence if told.observed is None else told.observed["version"],
         "outcome": one.outcome,
         "created_at": told.created_at,

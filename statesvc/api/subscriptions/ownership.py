@@ -36,6 +36,7 @@ async def require_visible(
     Owners never change, so later steps may rely on it.
     """
     owner, seen = await owner_of(connection, subscription_id), owner_seen_by(call)
+    # one answer for both, so that ids cannot be probed
     if owner is None or (seen is not None and owner != seen):
         raise absent(subscription_id)
 

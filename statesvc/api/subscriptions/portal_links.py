@@ -110,14 +110,17 @@ class PortalLinks:
                 key_id, name=key_id, owner=owner, scopes=frozenset({Scope.ADMIN})
             )
         else:
+            # asked at each visit: a revoked key takes its links with it
             maker = await keys.by_id(key_id)
         if (
             maker is None
             or not maker.has(Scope.SUBSCRIPTIONS)
+            # once more, for the key may have lost the scope since
             or (owner != maker.owner and not maker.has(Scope.OPS))
         ):
             raise _refused("the key that made it may not do so any more")
         scopes = {Scope.SUBSCRIPTIONS} | (
+            # both: the link says what was meant, the key what may be
             {Scope.PII} if claims["responses"] and maker.has(Scope.PII) else set()
         )
         return PortalVisit(
@@ -183,6 +186,7 @@ async def create_portal_link(
                 owner = await owner_called(connection, wanted.owner)
             except ValueError as error:
                 raise Problem(Code.INVALID_REQUEST, str(error)) from None
+    # after the name is resolved: a key may name its own owner without the scope
     if owner != caller.owner:
         require_scope(caller, Scope.OPS)
     if wanted.responses:
@@ -204,6 +208,7 @@ async def create_portal_link(
             target=f"owner {owner}",
             details=details,
         )
+    # after the entry: no link exists that the log does not know
     query = {LINK: signer.sign(_PURPOSE, claims, expires_at=expires_at)}
     return {"path": f"{PORTAL}?{urlencode(query)}", "owner": owner, "expires_at": expires_at}
 

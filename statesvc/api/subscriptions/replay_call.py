@@ -164,6 +164,7 @@ async def replay_subscription(
                 "the subscription is disabled: resume it first, so that nothing is missed after the"
                 " replay",
             )
+        # fixed by the first call: changes that come during a run are no part of it
         until, after, run_id = min(wanted.until or current.now, current.now), START, uuid4()
         if wanted.cursor is not None:
             position = position_of(wanted.cursor, RangePosition, bound_to)

@@ -98,6 +98,7 @@ async def resume_subscription(
 ) -> SubscriptionShown:
     """Resume a subscription."""
     subscription_id = await switch(context, call, "resume")
+    # what collected in the pause is due now, and nothing else would wake a notifier
     context.waker.wake(OUTBOX)
     async with context.pool.connection() as connection:
         return await read_shown(connection, context, subscription_id)
@@ -194,6 +195,7 @@ async def test_subscription(
         means = await read_signing_means(connection, await context.keyring(), subscription_id)
     if means is None:
         raise absent(subscription_id)
+    # between two connections: the receiver may take its whole time to answer
     sent = await send_test(await context.targets(), subscription_id, means, kind=asked.type)
     async with context.pool.connection() as connection:
         await record_test(connection, subscription_id, sent, actor=call.caller.actor, **why)

@@ -40,6 +40,7 @@ async def all_shown(
 
     No secret is opened, and no master key is needed, if all are shared.
     """
+    # most have a shared secret: a list of those needs no key, and so no KMS
     of_pairs = [one.subscription_id for one in found if one.may_have_public_keys]
     keyring = await context.keyring_if_any() if of_pairs else None
     keys = {} if keyring is None else await read_public_keys(connection, keyring, of_pairs)

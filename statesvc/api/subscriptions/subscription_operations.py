@@ -80,6 +80,7 @@ async def create_subscription(
 ) -> SubscriptionMade:
     """Create a subscription."""
     asked = call.body
+    # before the address is checked: a key that may not subscribe learns nothing of the network
     require_scopes(call, needed(asked.payload, pii=asked.pii, types=asked.types))
     wish = await requested(asked, context.allowed)
     caller = call.caller
@@ -239,6 +240,7 @@ async def change_subscription(
     subscription_id, asked = call.parameters.subscription_id, call.body
     async with context.pool.connection() as connection:
         await require_visible(connection, call, subscription_id)
+    # what is stated as null changes; what is left out stays
     stated = asked.model_fields_set
     changes: dict[str, Any] = asked.model_dump(
         mode="json", include=stated - {"shipments", "give_up_after_seconds", "signature"}
@@ -253,6 +255,7 @@ async def change_subscription(
         require_scopes(call, [Scope.PII])
     login = None
     if "url" in changes:
+        # with no connection held: it asks the resolver
         changes["url"], login = await checked_address(asked.url, context.allowed)
     caller = call.caller
     async with context.pool.connection() as connection:
@@ -260,6 +263,7 @@ async def change_subscription(
             with grants_checked():
                 await store.change(
                     connection,
+                    # a plain change seals nothing, and needs no master key
                     await context.keyring() if login is not None or asked.headers else None,
                     subscription_id,
                     changes,
@@ -317,6 +321,7 @@ async def switch(
 
 
 def secret_once(secret: Secret) -> str | None:
+    # the private half of a pair leaves the service for nobody
     return secret.shown if secret.kind == "hmac" else None
 
 
