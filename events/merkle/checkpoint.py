@@ -47,11 +47,17 @@ _TIME: Final = struct.Struct(">Q")
 _SIGNATURE: Final = re.compile(r"— (\S+) (\S+)")
 _KEY_NAME: Final = re.compile(r"[^\s+]+")
 _SIZE: Final = re.compile(r"0|[1-9][0-9]{0,18}")
+_NAME_BYTES_MAX: Final = 255
+_EPOCH_MAX: Final = 999_999_999
 _EPOCH: Final = re.compile(r"(.+)/epoch-([2-9]|[1-9][0-9]{1,8})")
 
 
 class NoteError(ValueError):
     """A text is not a valid or validly signed checkpoint or key; the message names the fault."""
+
+
+class UncheckedError(NoteError):
+    """The OpenSSL here does not have the algorithm of a signature."""
 
 
 @value(frozen=True, slots=True)
@@ -106,11 +112,16 @@ class VerifierKey:
         return key
 
     def verifies(self, signature: bytes, text: bytes) -> bool:
+        """Return whether the key has signed the text. Raises UncheckedError."""
         algorithm = MLDSA44PublicKey if self.kind == _MLDSA44 else Ed25519PublicKey
         try:
             algorithm.from_public_bytes(self.public_key).verify(signature, text)
         except InvalidSignature:
             return False
+        except UnsupportedAlgorithm:
+            raise UncheckedError(
+                "a signature by ML-DSA-44 cannot be checked here: that takes OpenSSL 3.5"
+            ) from None
         return True
 
 
@@ -150,13 +161,19 @@ class NoteSigner:
 
     @property
     def cosigner(self) -> VerifierKey | None:
-        """The public half of its ML-DSA-44 key; None: the OpenSSL here has no ML-DSA."""
+        """The public half of its ML-DSA-44 key; None: the OpenSSL here has no ML-DSA, or the name is
+        too long to be signed.
+        """
         key = self._cosigning_key()
         if key is None:
             return None
         return VerifierKey(self.verifier.name, key.public_key().public_bytes_raw())
 
     def _cosigning_key(self) -> MLDSA44PrivateKey | None:
+        # what it signs has a byte for the length of the origin, and a later epoch lengthens that;
+        # 0.1.0 took longer names
+        if len(origin_of(self.verifier.name, _EPOCH_MAX).encode()) > _NAME_BYTES_MAX:
+            return None
         # from the seed, so that sealing, rotation and retirement of one secret are those of both.
         # Whoever breaks Ed25519 learns the scalar, a hash of the seed, and not the seed
         derivation = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"statesvc log ml-dsa-44")
@@ -321,6 +338,9 @@ def second_signature_fault(
         return "the head has no signature by ML-DSA-44" if wanted else None
     try:
         open_checkpoint(note + line, wanted or stated)
+    except UncheckedError as error:
+        # a log is no worse for what reads it
+        return str(error) if wanted else None
     except NoteError as error:
         return str(error)
     return None

@@ -17,7 +17,7 @@ SQL = queries("statesvc.log", "checkpoints")
 class SignedHead:
     """One row. `created_at` is the `sealed_at` of the entries that it added.
 
-    `second_signature`: the line of the ML-DSA-44 key; of the newest head alone.
+    `second_signature`: the lines of the ML-DSA-44 keys; of the newest head alone.
     """
 
     tree_size: int

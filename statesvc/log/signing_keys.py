@@ -70,7 +70,12 @@ def open_signers(keys: Sequence[SigningKey], master: MasterKeys) -> list[NoteSig
                 key.verifier.name, master.open(key.sealed_seed, _CONTEXT + key.verifier.key_id)
             )
             # a changed public half would publish heads that no pinned key verifies
-            if signer.verifier != key.verifier or key.cosigner not in {None, signer.cosigner}:
+            # a machine whose OpenSSL has no ML-DSA signs by Ed25519 alone: nothing was changed
+            has_strange_half = signer.cosigner is not None and key.cosigner not in {
+                None,
+                signer.cosigner,
+            }
+            if signer.verifier != key.verifier or has_strange_half:
                 raise SigningKeyError(
                     f"the public half of the log's key {key.verifier.key_id.hex()} was changed in"
                     " the database"

@@ -5,7 +5,8 @@ them; then nothing is signed until an operator has checked.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -61,7 +62,9 @@ async def take_stock(
     connection: AsyncConnection[Any], master: MasterKeys, publication: Publication
 ) -> tuple[SealedLog, SignedHead | None]:
     """Return the sealed log. Raises RefusalError if it contradicts the published heads."""
-    found = await ensure_key(connection, master, origin=publication.origin)
+    # a key of an older release is opened here, for its second half
+    with _refusing_unusable_keys():
+        found = await ensure_key(connection, master, origin=publication.origin)
     keys = [key.verifier for key in found]
     # before any signature is believed: a key that only the database has may have been inserted
     # there
@@ -221,12 +224,14 @@ async def publish(
         raise RefusalError(
             f"the checkpoint cannot be written to {publication.file}: {error}"
         ) from error
+    # by each, as the note: who trusts the old key alone holds the head until that is retired
+    second = [signer.second_signature(checkpoint, at=sealed.sealed_at) for signer in signers]
     parameters = {
         "tree_size": checkpoint.size,
         "root": checkpoint.root,
         "note": note,
         "created_at": sealed.sealed_at,
-        "second_signature": signers[-1].second_signature(checkpoint, at=sealed.sealed_at),
+        "second_signature": "".join(filter(None, second)) or None,
     }
     await connection.execute(SQL["publish"], parameters)
 
@@ -236,10 +241,16 @@ async def signers_of(connection: AsyncConnection[Any], master: MasterKeys) -> li
 
     Read for each head, so that a rotation takes effect at once.
     """
-    try:
+    with _refusing_unusable_keys():
         signers = open_signers(await ensure_key(connection, master, origin=None), master)
-    except (SealError, SigningKeyError) as error:
-        raise RefusalError(f"the log's signing key cannot be used: {error}") from error
     if not signers:
         raise RefusalError("the log has no live signing key: rotate it")
     return signers
+
+
+@contextmanager
+def _refusing_unusable_keys() -> Iterator[None]:
+    try:
+        yield
+    except (SealError, SigningKeyError) as error:
+        raise RefusalError(f"the log's signing key cannot be used: {error}") from error

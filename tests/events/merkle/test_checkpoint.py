@@ -91,6 +91,14 @@ def test_a_second_signature_that_is_missing_changed_or_by_another_is_found() -> 
     assert fault("no line\n", key) == "a signature line reads `— name base64`"
 
 
+def test_a_name_that_is_too_long_for_a_second_signature_has_none() -> None:
+    signer = NoteSigner("包裹" * 100, bytes(32))
+    head = Checkpoint(signer.verifier.name, 1, ROOT)
+    assert signer.cosigner is None
+    assert signer.second_signature(head, at=None) is None
+    assert open_checkpoint(head.signed([signer]), [signer.verifier]).checkpoint == head
+
+
 def test_a_checkpoint_says_when_it_was_signed() -> None:
     at = datetime(2026, 3, 1, 8, 0, 0, 123456, tzinfo=UTC)
     note = HEAD.signed([SIGNER, OTHER], at=at)

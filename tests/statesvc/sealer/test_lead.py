@@ -10,10 +10,13 @@ from typing import Any
 import psycopg
 import pytest
 import structlog
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA44PrivateKey, MLDSA44PublicKey
 from psycopg import AsyncConnection
 
 from events.crypto.sealing import MasterKeys
-from events.merkle.checkpoint import NoteSigner, open_checkpoint
+from events.merkle import checkpoint
+from events.merkle.checkpoint import NoteSigner, open_checkpoint, second_signature_fault
 from statesvc.log.checkpoint_store import read_published, write_published
 from statesvc.log.signing_keys import SigningKeyError, read_keys, retire, rewrap_seeds, rotate
 from statesvc.sealer import sealer_loop as loop
@@ -205,6 +208,10 @@ async def test_a_new_key_signs_beside_the_old_one_until_that_is_retired(database
                 await retire(log.connection, old.key_id, actor="cli:ops", why="as above")
         head = await log.seal()
         assert open_checkpoint(head.note, [old, new]).signed_by == {old, new}
+        halves = {key.cosigner for key in await read_keys(log.connection)} - {None}
+        assert len(halves) == 2
+        (line,) = (await log.rows("SELECT line FROM statesvc.second_signature"))[0]
+        assert open_checkpoint(head.note + line, filter(None, halves)).signed_by == halves
         async with log.connection.transaction():
             await retire(log.connection, old.key_id, actor="cli:ops", why="as above")
         head = await log.seal()
@@ -253,6 +260,46 @@ async def test_a_key_of_an_older_release_gets_its_second_half_and_keeps_it(datab
         await log.act()
         with pytest.raises(RefusalError, match="was changed in the database"):
             await log.seal()
+
+
+async def test_a_key_of_an_older_release_under_another_master_key_is_a_refusal(
+    database: Any,
+) -> None:
+    async with story(database) as log:
+        await two_passes(log)
+        await as_attacker(database, "UPDATE statesvc.signing_key SET cosigner = NULL")
+        with pytest.raises(RefusalError, match="signing key cannot be used"):
+            await take_stock(log.connection, MasterKeys([bytes(32)]), NOWHERE)
+
+
+async def test_without_ml_dsa_in_openssl_a_log_that_has_it_goes_on_by_ed25519(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with story(database) as log:
+        await two_passes(log)
+        (key,) = await read_keys(log.connection)
+        assert key.cosigner is not None
+        for algorithm in (MLDSA44PrivateKey, MLDSA44PublicKey):
+            without = type(algorithm.__name__, (), dict.fromkeys(MADE_FROM, unsupported))
+            monkeypatch.setattr(checkpoint, algorithm.__name__, without)
+        (line,) = (await log.rows("SELECT line FROM statesvc.second_signature"))[0]
+        note = (await log.rows("SELECT note FROM statesvc.checkpoint ORDER BY 1 DESC"))[0][0]
+        stated = [key.cosigner]
+        assert second_signature_fault(note, line, trusted=[], stated=stated) is None
+        why = second_signature_fault(note, line, trusted=stated, stated=[])
+        assert why is not None
+        assert "takes OpenSSL 3.5" in why
+        await log.act()
+        head = await log.seal()
+        assert open_checkpoint(head.note, [key.verifier]).signed_by == {key.verifier}
+        assert await read_keys(log.connection) == [key]
+
+
+MADE_FROM = ("from_seed_bytes", "from_public_bytes")
+
+
+def unsupported(_material: bytes) -> None:
+    raise UnsupportedAlgorithm("ML-DSA-44")
 
 
 async def test_the_service_can_neither_change_nor_remove_what_was_sealed(database: Any) -> None:
