@@ -19,14 +19,12 @@ from typing import Final, NamedTuple
 from events.event import NOWHERE, EventPlace, Raw
 from events.spelling import short, spelled
 
+# A keyed digest (HMAC-SHA256 under the installation's digest key).
 Digest = Callable[[bytes], bytes]
-"""A keyed digest (HMAC-SHA256 under the installation's digest key)."""
 
+# Replaces any text in place of a code in lists of codes, such as dead letters. Otherwise every name
+# would be a code.
 TEXT: Final = "text"
-"""Replaces any text in place of a code in lists of codes, such as dead letters.
-
-Otherwise every name would be a code.
-"""
 
 STAND_IN: Final = re.compile(r"text-[a-z2-7]{26}", re.ASCII)
 _SENTENCE: Final = re.compile(r"<[a-zA-Z/!][^<>]{0,200}>|\S\s+\S.*[.!?]\s*\Z", re.DOTALL)

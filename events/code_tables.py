@@ -19,17 +19,15 @@ _KIND: Final = "kind"
 _PARTS: Final = ("type", "code", "reason", "text")
 _OPTIONAL: Final = frozenset({"reason", "text"})
 _ALWAYS: Final = "always:"
+# Normalisation of printed codes, by table. `stated`: as it is, and an absent code has no row.
 _SPELLINGS: Final[Mapping[str, Callable[[str], str]]] = {
     "lower": lambda printed: collapse(printed).casefold(),
     "upper": str.upper,
     "bare": lambda printed: collapse(printed).rstrip(" -").lower(),
     "stated": lambda printed: printed,
 }
-"""Normalisation of printed codes, by table.
 
-`stated`: as it is, and an absent code has no row.
-"""
-
+# Key columns of carriers' tables that are not named after the raw fields.
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "aftership": ("always:subtag", "code"),
     "amazon": ("reason", "code"),
@@ -65,18 +63,17 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "veho": ("lower:code",),
     "viettelpost": ("code", "reason"),
 }
-"""Key columns of carriers' tables that are not named after the raw fields."""
 
+# Fields printed next to a code that the table omits, as the code implies them.
 _IMPLIED: Final[Mapping[str, str]] = {
     "dhl_parcel_nl": "type",
     "nzpost": "type",
     "postnl": "type",
     "trackingmore": "type",
 }
-"""Fields printed next to a code that the table omits, as the code implies them."""
 
+# Carriers with rows coarser than a mapping: their normalizers need more than the row's key.
 _MORE_DECIDES: Final = frozenset({"dcsa"})
-"""Carriers with rows coarser than a mapping: their normalizers need more than the row's key."""
 
 _NAMES: Final = {"17track": "seventeentrack"}
 

@@ -27,8 +27,8 @@ from events.parsing.service_name import SERVICE_CHARACTERS_MAX
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 DOCUMENT_BYTES_MAX: Final = 16 * 1024 * 1024
+# Number of faults that an error names.
 FAULTS_MAX: Final = 3
-"""Number of faults that an error names."""
 
 _INSTANT: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d(?::\d\d)?)", re.ASCII

@@ -13,11 +13,11 @@ from typing import Final
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _PAIRS: Final = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 _SHORT_LENGTH: Final = 26
+# Base 32 digits as `int` reads them; other bytes become zero, which is no digit.
 _AS_DIGITS: Final = bytes(
     b"0123456789abcdefghijklmnopqrstuv"[_ALPHABET.index(chr(each))] if chr(each) in _ALPHABET else 0
     for each in range(256)
 )
-"""Base 32 digits as `int` reads them; other bytes become zero, which is no digit."""
 _ISOLATES: Final = re.compile("[\u2066-\u2069]")
 _IGNORED: Final = re.compile(
     "[\\s\\-\u00ad\u180e\u200b-\u200f\u2010-\u2015\u202a-\u202e\u2060-\u2064\u2212\ufeff]"
@@ -54,6 +54,7 @@ def normalize_number(printed: str) -> str:
     return number if number == printed else normalize_number(number)
 
 
+# Numbers as labels print them in barcodes, with their form elsewhere.
 BARCODES: Final = (
     # FedEx Ground 96, and the 34 digits of FedEx Express and Ground: the number stands at the end
     (r"96\d{5}(\d{15})", r"\1"),
@@ -67,7 +68,6 @@ BARCODES: Final = (
     (r"00(\d{18})", r"\1"),
     (r"(\d{18})", r"00\1"),
 )
-"""Numbers as labels print them in barcodes, with their form elsewhere."""
 _BARCODES: Final = tuple((re.compile(barcode), number) for barcode, number in BARCODES)
 _BRACKETS: Final = re.compile(r"[()]")
 

@@ -16,13 +16,14 @@ from events.parsing.meanings import Meaning, meanings
 from events.parsing.sentences import as_compared
 from events.vocabulary import Kind, Reason, Status
 
+# Words of a sentence about the future: it does not give the parcel's present state.
 _NOT_YET: Final = re.compile(
     r"\b(?:will|shall|to be|can"
     r" be|expected|scheduled|soon|estimated|yet|wird|werden|soll|sera|ser[áa]|wordt|zal)\b"
     r"|voraussichtlich|prévue?|prevista?"
 )
-"""Words of a sentence about the future: it does not give the parcel's present state."""
 
+# Statuses that no sentence about the future can mean.
 _OVER: Final = frozenset(
     {
         Status.DELIVERED,
@@ -32,7 +33,6 @@ _OVER: Final = frozenset(
         Status.DELIVERY_ATTEMPTED,
     }
 )
-"""Statuses that no sentence about the future can mean."""
 
 
 class ProposedMeaning(NamedTuple):

@@ -39,6 +39,7 @@ class Status(StrEnum):
     DESTROYED = "destroyed"
 
 
+# Order of scans that carry the same instant (`facts/carriers.md` section 2).
 RANK: Final[dict[Status | None, int]] = {
     None: 0,
     Status.UNKNOWN: 0,
@@ -56,7 +57,6 @@ RANK: Final[dict[Status | None, int]] = {
     Status.LOST: 10,
     Status.DESTROYED: 10,
 }
-"""Order of scans that carry the same instant (`facts/carriers.md` section 2)."""
 
 
 class Reason(StrEnum):

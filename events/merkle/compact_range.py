@@ -8,11 +8,9 @@ from typing import Final, NamedTuple, Self
 
 from events.merkle.node import EMPTY_ROOT, Node, node_hash
 
+# Stride of the retained levels of inner nodes: the roots of 256 leaves, of 65,536, and so on. The
+# others are made from them.
 STRIDE: Final = 8
-"""Stride of the retained levels of inner nodes: the roots of 256 leaves, of 65,536, and so on.
-
-The others are made from them.
-"""
 
 
 class Subtree(NamedTuple):

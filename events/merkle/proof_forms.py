@@ -28,8 +28,8 @@ _RFC9162_SHA256: Final = 1
 _ALGORITHM, _KEY_ID, _CLAIMS, _TREE, _PROOFS = 1, 4, 15, 395, 396
 _ISSUER: Final = 1
 _INCLUSION: Final = -1
+# Tag 18.
 _SIGN1: Final = b"\xd2"
-"""Tag 18."""
 
 _Cbor = int | bytes | str | None | Sequence["_Cbor"] | Mapping[int, "_Cbor"]
 

@@ -18,8 +18,8 @@ from statesvc.log.history import History
 from statesvc.shipments.find import StoredShipment
 
 AUDIT: Final = "audit"
+# Time that an answer may take, waiting for a process that computes included.
 COMPUTING_SECONDS: Final = 60.0
-"""Time that an answer may take, waiting for a process that computes included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

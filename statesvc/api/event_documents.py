@@ -33,6 +33,7 @@ _ATTRIBUTES: Final = {
     "partitionkey": "As `subject`: what is in order among itself.",
     "sequence": "Ten digits: `data.sequence`. Not in tests.",
 }
+# Prefix of the attributes of each broker, and its kind of address.
 _BINDINGS: Final = {
     "nats": (
         "ce-",
@@ -47,7 +48,6 @@ _BINDINGS: Final = {
     ),
     "kafka": ("ce_", "Kafka: the topic of the subscription's URL. The key is the shipment's id."),
 }
-"""Prefix of the attributes of each broker, and its kind of address."""
 
 
 def example_body(event_type: EventType, data: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON

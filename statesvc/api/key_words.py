@@ -5,12 +5,12 @@ from typing import Final
 
 from statesvc.http.views import Answer, Denied
 
+# Consequence of having no place for tombstones.
 NO_PLACE: Final = (
     "A RESTORE FROM A BACKUP WOULD UNDO IT: no place outside the database is configured"
     " (STATESVC_CHECKPOINT_PUBLISH, or STATESVC_SEALER_CHECKPOINT_FILE); note it elsewhere, and"
     " repeat it after a restore"
 )
-"""Consequence of having no place for tombstones."""
 
 
 def revoked(answer: Answer) -> Iterator[str]:

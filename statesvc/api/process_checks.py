@@ -11,8 +11,8 @@ from statesvc.background.duration import duration
 from statesvc.health.database_sample import PROCESSES, Sample
 from statesvc.health.finding import Finding, Urgency
 
+# Deaths within ten minutes from which a role dies again and again.
 DEATHS_MIN: Final = 3
-"""Deaths within ten minutes from which a role dies again and again."""
 
 
 _DIED_OF_LATE_SECONDS: Final = 120.0

@@ -35,8 +35,9 @@ NOTIFY_QUEUE_SHARE_MAX: Final = 0.5
 NOTIFY_QUEUE_FULL: Final = 0.95
 HORIZON_SECONDS_MIN: Final = 4 * 86_400.0
 _NOTHING_STORED: Final = "AckAvailability"
+# Share of the pushes of a minute that the objective leaves.
 UNACKNOWLEDGED_SHARE_MAX: Final = 0.0005
-"""Share of the pushes of a minute that the objective leaves."""
+# Causes why a push was not acknowledged, by code of the problem.
 CAUSES: Final[Mapping[str, str]] = {
     Code.STORAGE_LOW.value: "the database's disk is at its bound",
     Code.DATABASE_UNAVAILABLE.value: "the database was away",
@@ -45,7 +46,6 @@ CAUSES: Final[Mapping[str, str]] = {
     Code.SIGNING_KEYS_UNAVAILABLE.value: "a carrier's published keys could not be fetched",
     Code.INTERNAL_ERROR.value: "a defect; the log has the reason",
 }
-"""Causes why a push was not acknowledged, by code of the problem."""
 _OF_THE_SENDER: Final = frozenset(
     code.value
     for code, kind in PROBLEM_KINDS.items()
@@ -316,6 +316,7 @@ def _addons(facts: Facts) -> Iterator[Finding]:
         yield Finding(urgency=Urgency.HUMAN, about="add-ons", text=text)
 
 
+# The cheap checks, that `GET /v1/status` makes; doctor makes them too.
 CHECKS: Final = (
     Check("storage", "takes what is written", _storage),
     Check("pushes", "are acknowledged", _pushes),
@@ -342,7 +343,6 @@ CHECKS: Final = (
     Check("dead letters", "none", _dead_letters),
     Check("subscriptions", "each takes what it is sent", _subscriptions),
 )
-"""The cheap checks, that `GET /v1/status` makes; doctor makes them too."""
 
 
 def checks() -> tuple[Check, ...]:

@@ -47,6 +47,7 @@ from statesvc.shipments.sought import searches
 STALLED_DAYS_MAX: Final = 3650
 NUMBERS_MAX: Final = 50
 _FLAGS: Final = (*Flag, *Expectation)
+# Statuses that ask for attention.
 _TROUBLED: Final = (
     Status.EXCEPTION,
     Status.DELIVERY_ATTEMPTED,
@@ -54,7 +55,6 @@ _TROUBLED: Final = (
     Status.LOST,
     Status.DESTROYED,
 )
-"""Statuses that ask for attention."""
 
 
 def _duration(value: object) -> object:

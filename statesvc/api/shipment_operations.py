@@ -46,8 +46,8 @@ from statesvc.shipments.observation_trail import read_observations
 from statesvc.shipments.references import AttachedTo, awaited_numbers
 from statesvc.shipments.timeline import timeline
 
+# A shipment with more events is audited in a process of its own.
 LONG_AUDIT_EVENTS: Final = 200
-"""A shipment with more events is audited in a process of its own."""
 _KNOWN: Final = {
     str(hdrs.IF_NONE_MATCH): RequestHeader(
         "The `ETag` of the answer that the caller has: 304 without a body where it still holds."

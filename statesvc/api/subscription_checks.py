@@ -12,8 +12,8 @@ from statesvc.delivery.outcome_words import outcome_words
 from statesvc.health.database_sample import SubscriptionGauges
 from statesvc.health.finding import Finding, Urgency
 
+# Subscriptions of a finding that are named each; more share a line, with the worst.
 NAMED_MAX: Final = 3
-"""Subscriptions of a finding that are named each; more share a line, with the worst."""
 _SUBSCRIBER: Final = Finding(urgency=Urgency.HUMAN, about="", text="", page="SubscriberFailing")
 
 

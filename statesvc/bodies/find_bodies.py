@@ -19,8 +19,8 @@ from statesvc.log.archived_files import archived_files
 
 _SQL = queries("statesvc.bodies", "find_bodies")
 
+# A message, and when it was received: that leads to its day.
 Wanted = tuple[UUID, datetime]
-"""A message, and when it was received: that leads to its day."""
 
 
 class BodyLocation(StrEnum):

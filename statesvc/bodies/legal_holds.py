@@ -17,8 +17,8 @@ from statesvc.log.actions import record_action
 
 _SQL = queries("statesvc.bodies", "legal_holds")
 
+# Greater than every hold's id.
 NEWEST: Final = 2**63 - 1
-"""Greater than every hold's id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,9 @@ from events.crypto.keyring import DIGEST_BYTES, Keyring, body_context
 from events.crypto.sealing import SealingKey, commitment, salted
 from statesvc.database.queries import Array, byteas, ints, texts, uuids
 
+# Headers of a message without notifications of its changes. No carrier can send it: only listed
+# headers are stored.
 SILENT: Final = {"statesvc-notify": "false"}
-"""Headers of a message without notifications of its changes.
-
-No carrier can send it: only listed headers are stored.
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ ZONE_PREFIX: Final = "STATESVC_CARRIER_ZONE_"
 SIGNATURE_AGE_VARIABLE: Final = "STATESVC_INGRESS_SIGNATURE_AGE_SECONDS_MAX"
 AUTHENTICATION_FORMS: Final = "header:NAME, bearer, basic, query:NAME"
 
+# Each prefix, with the meaning of its variables.
 CARRIER_VARIABLES: Final[Mapping[str, str]] = {
     WEBHOOK_SECRET_PREFIX: (
         "Secrets of a carrier's webhooks, comma-separated: two live ones during rotation."
@@ -40,10 +41,10 @@ CARRIER_VARIABLES: Final[Mapping[str, str]] = {
         " as VN. Default: the carrier's own, or UTC."
     ),
 }
-"""Each prefix, with the meaning of its variables."""
 
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _PARAMETER: Final = re.compile(r"[A-Za-z0-9._~-]{1,100}")
+# Headers that every request has, or a proxy writes: no place for a secret.
 _HEADERS_OF_ALL: Final = frozenset(
     {
         *(
@@ -69,7 +70,6 @@ _HEADERS_OF_ALL: Final = frozenset(
         ),
     }
 )
-"""Headers that every request has, or a proxy writes: no place for a secret."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 

@@ -22,10 +22,10 @@ class DocumentedSetting:
     meaning: str
 
 
+# Not allowed in such a file.
 ENV_FILE: Final = DocumentedSetting(
     "Where settings come from.", env_file.VARIABLE, None, env_file.MEANING
 )
-"""Not allowed in such a file."""
 
 
 def documented_settings(*, renames: Renames = RENAMES) -> Iterator[DocumentedSetting]:

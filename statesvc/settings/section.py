@@ -18,8 +18,8 @@ from statesvc.settings.variable_names import PREFIX
 PositiveInt = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Port = Annotated[int, Field(ge=0, le=65535)]
+# A folder, or a place in an object store.
 Place = Annotated[str, Field(max_length=2000), AfterValidator(checked_location)]
-"""A folder, or a place in an object store."""
 
 
 def _split_text(value: object) -> object:

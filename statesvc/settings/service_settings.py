@@ -32,8 +32,8 @@ from statesvc.settings.variable_names import refuse_unknown_variables
 
 BOOTSTRAP_CHARS_MIN: Final = 24
 _PROXY: Final = re.compile(r"https?://[^\s/?#]+/?")
+# The least with which a process of each role works.
 CONNECTIONS_MIN: Final = 14
-"""The least with which a process of each role works."""
 
 
 class DatabaseSettings(Section):
@@ -461,12 +461,12 @@ class Settings:
         )
 
 
+# The classes of all settings that are no single carrier's.
 SECTIONS: Final = tuple(
     field.type
     for field in fields(Settings)
     if isinstance(field.type, type) and issubclass(field.type, BaseSettings)
 )
-"""The classes of all settings that are no single carrier's."""
 
 
 def load_settings() -> Settings:

@@ -17,16 +17,17 @@ from statesvc.settings.renamed_variables import RENAMES, Renames
 
 PREFIX: Final = "STATESVC_"
 
+# Variables of the service that a command calls (`statesvc.cli.service_profile`).
 _OF_COMMANDS: Final = frozenset(
     {"STATESVC_URL", "STATESVC_API_KEY", "STATESVC_PROFILE", "STATESVC_PROFILES"}
 )
-"""Variables of the service that a command calls (`statesvc.cli.service_profile`)."""
+# Variables that psql reads (`statesvc migrate --roles`), still set where `migrate` follows in the
+# same shell.
 _OF_ROLES: Final = frozenset(
     {"STATESVC_OWNER_PASSWORD", "STATESVC_SERVICE_PASSWORD", "STATESVC_AUDITOR_PASSWORD"}
 )
-"""Variables that psql reads (`statesvc migrate --roles`), still set where `migrate`
-follows in the same shell.
-"""
+# Variables that are read before the settings, that `up` hands to its children, and that the
+# project's own tests read.
 _OTHERS: Final = (
     _OF_COMMANDS
     | _OF_ROLES
@@ -38,9 +39,6 @@ _OTHERS: Final = (
         "STATESVC_HYPOTHESIS",
     }
 )
-"""Variables that are read before the settings, that `up` hands to its children, and that the
-project's own tests read.
-"""
 _OTHER_PREFIXES: Final = ("STATESVC_TEST_", "STATESVC_SOAK_")
 _KUBERNETES_ENDINGS: Final = (
     "_SERVICE_HOST",

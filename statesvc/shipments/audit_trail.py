@@ -51,8 +51,8 @@ _ALWAYS: Final = {
     "recorded_after": datetime(1, 1, 1, tzinfo=UTC),
     "recorded_upto": datetime(9999, 1, 1, tzinfo=UTC),
 }
+# Counters and queues are of today; only entries of the log show the past.
 _NO_COUNTERS: Final = {"count": None, "last_seen_at": None}
-"""Counters and queues are of today; only entries of the log show the past."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

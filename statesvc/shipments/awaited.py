@@ -14,8 +14,8 @@ from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.as_of import Horizon
 from statesvc.shipments.references import AttachedTo, AwaitedNumber
 
+# Days for which a number shows that it was never heard of.
 SHOWN_DAYS: Final = 30
-"""Days for which a number shows that it was never heard of."""
 AWAIT: Final = "await_shipment"
 _STOP: Final = "stop_awaiting_shipment"
 _SQL = queries("statesvc.shipments", "awaited")

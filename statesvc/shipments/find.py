@@ -25,8 +25,8 @@ from statesvc.shipments.personal import Opener
 
 _SQL = queries("statesvc.shipments", "find")
 
+# Number of further shipments of one number that an answer lists.
 OTHERS_MAX: Final = 100
-"""Number of further shipments of one number that an answer lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,6 +48,7 @@ Personal = Annotated[
 ]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
+# Its keys are words of Python, so it cannot be written as a class.
 StatusChange = TypedDict(
     "StatusChange",
     {
@@ -55,7 +56,6 @@ StatusChange = TypedDict(
         "to": Annotated[StatusText, Field(description="The status after.")],
     },
 )
-"""Its keys are words of Python, so it cannot be written as a class."""
 
 
 class EventLocation(TypedDict):

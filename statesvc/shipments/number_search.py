@@ -11,8 +11,8 @@ from statesvc.shipments.sought import PART_CHARS_MIN
 _SQL = queries("statesvc.shipments", "number_search")
 
 ANY_REST: Final = "*"
+# Number of shipments that a search looks at before it asks for more characters.
 MATCHES_MAX: Final = 1000
-"""Number of shipments that a search looks at before it asks for more characters."""
 _END_INDEXED: Final = 15
 _PLACES: Final = "`*` stands behind the beginning of one number, or before its last characters"
 _AFTER_ALL_CHARACTERS: Final = "\U0010ffff"

@@ -28,8 +28,8 @@ class OpenedPart(NamedTuple):
     printed_code: str | None = None
 
 
+# For readers who may not see personal fields.
 HIDDEN: Final = OpenedPart({})
-"""For readers who may not see personal fields."""
 NOTHING_PERSONAL: Final = OpenedPart(
     {"description": None, "signed_by": None, "delivery_address": None}
 )

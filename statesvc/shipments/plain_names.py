@@ -4,6 +4,7 @@ from typing import Final
 
 from events.carriers import CARRIERS
 
+# Meanings of a shipment's flags.
 REMARKS: Final = {
     "contradicted": "one statement contradicts the others; it did not change the state",
     "reopened": "it was cancelled or lost, and then scanned again",
@@ -20,7 +21,6 @@ REMARKS: Final = {
     "delivery_missed": "it was out for delivery, and not delivered that day",
     "pickup_expiring": "it waits to be picked up, and will soon be sent back",
 }
-"""Meanings of a shipment's flags."""
 
 
 def spaced(name: str) -> str:

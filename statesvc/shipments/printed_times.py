@@ -9,13 +9,13 @@ from typing import Any, Final
 from events.event import EventPlace
 from events.parsing.zones import zone_of
 
+# Texts for an offset that the carrier did not print itself, by `tz_source`.
 ZONES: Final = {
     "assumed_utc": "no zone given, read as UTC",
     "received": "no time given: that of receipt",
     "carrier_default": "carrier's home zone",
     "location": "zone of the place",
 }
-"""Texts for an offset that the carrier did not print itself, by `tz_source`."""
 
 _STATED_ZONES: Final = frozenset({"explicit", "pair"})
 

@@ -32,8 +32,8 @@ _SQL = queries("statesvc.shipments", "references")
 
 METADATA_MAX: Final = 50
 REFERENCE_CHARS_MAX: Final = 500
+# To how many numbers a value may be attached and still find them.
 NUMBERS_MAX: Final = 1000
-"""To how many numbers a value may be attached and still find them."""
 
 ReferenceText = Annotated[
     str, Field(min_length=1, max_length=REFERENCE_CHARS_MAX, pattern=r"^[^\x00-\x1f\x7f]+$")

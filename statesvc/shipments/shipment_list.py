@@ -77,10 +77,10 @@ class ShipmentFilter:
         return is_later and self.since < position.recorded_at < self.before
 
 
+# A carrier for each way of comparing numbers.
 _SPELLINGS: Final = tuple(
     {recipe_of(carrier_id).ignored_in_number: carrier_id for carrier_id in CARRIERS}.values()
 )
-"""A carrier for each way of comparing numbers."""
 
 
 def numbers_in_any_spelling(printed: str) -> list[str]:

@@ -34,8 +34,8 @@ _LEVELS: Final[Mapping[Level, int]] = {
     "error": logging.ERROR,
 }
 _CLEARED: Final = "\r\x1b[K"
+# Frames of the stack of a log call: the half is logging's own.
 _FRAMES_MAX: Final = 16
-"""Frames of the stack of a log call: the half is logging's own."""
 _WARNED: Final = re.compile(r"(?P<file>[^\n]*):(?P<line>\d+): (?P<category>\w+):")
 _PLACEHOLDER = re.compile(r"%(\(\w+\))?[-+ #0-9.*]*[a-zA-Z]")
 

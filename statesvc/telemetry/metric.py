@@ -94,6 +94,8 @@ def total(name: str, unit: str, description: str, *attributes: Attribute) -> Met
     )
 
 
+# Seconds. 20 ms and 100 ms are exact bounds: the ACK objectives are read from them without
+# interpolation.
 LATENCY_BUCKETS: Final = (
     0.001,
     0.0025,
@@ -110,10 +112,7 @@ LATENCY_BUCKETS: Final = (
     5.0,
     10.0,
 )
-"""Seconds.
-
-20 ms and 100 ms are exact bounds: the ACK objectives are read from them without interpolation.
-"""
+# Seconds. 120 s is the promise of end-to-end lag, 10 s that of a first attempt.
 LAG_BUCKETS: Final = (
     0.005,
     0.01,
@@ -132,4 +131,3 @@ LAG_BUCKETS: Final = (
     600.0,
     3600.0,
 )
-"""Seconds. 120 s is the promise of end-to-end lag, 10 s that of a first attempt."""

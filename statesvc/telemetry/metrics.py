@@ -34,8 +34,8 @@ from statesvc.telemetry.stages import Stage
 from statesvc.telemetry.tracing import span
 
 Values = Mapping[str, str]
+# Answers (value, attributes) pairs; called on each scrape, must not block.
 Reading = Callable[[], Iterable[tuple[float, Values]]]
-"""Answers (value, attributes) pairs; called on each scrape, must not block."""
 
 
 class PoolStatistics(Protocol):

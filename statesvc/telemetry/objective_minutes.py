@@ -18,10 +18,10 @@ from statesvc.database.queries import queries
 from statesvc.telemetry.objectives import MinuteCount, ObjectiveCounts
 
 _EVERY_SECONDS: Final = 60.0
+# Shorter at first, because a new service's promises are looked at soon.
 _FIRST_SECONDS: Final = 10.0
-"""Shorter at first, because a new service's promises are looked at soon."""
+# Minutes for which counts stay in memory while the database is away.
 _MINUTES_MAX: Final = 24 * 60
-"""Minutes for which counts stay in memory while the database is away."""
 
 _SQL: Final = queries("statesvc.telemetry", "objective_minutes")
 

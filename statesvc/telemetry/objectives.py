@@ -31,8 +31,8 @@ FIRST_ATTEMPT: Final = Objective(name="first_attempt", share=0.99, seconds=10.0)
 SEALING: Final = Objective(name="sealing", share=0.999, seconds=60.0)
 OBJECTIVES: Final = (ACK_LATENCY, ACK_AVAILABILITY, LAG, FIRST_ATTEMPT, SEALING)
 
+# Upper bounds in seconds, from a millisecond to an hour; longer times count in the last.
 BOUNDS: Final = tuple(0.001 * 1.6**step for step in range(33))
-"""Upper bounds in seconds, from a millisecond to an hour; longer times count in the last."""
 
 
 @dataclass(slots=True)

@@ -16,17 +16,19 @@ from types import TracebackType
 from typing import Final
 from uuid import UUID
 
+# Begin each line, so that lines can be read down a column.
 FIRST: Final = ("timestamp", "level", "process", "event")
-"""Begin each line, so that lines can be read down a column."""
 MASK: Final = "[redacted]"
 TEXT_LENGTH_MAX: Final = 300
 FRAMES_MAX: Final = 6
 CAUSES_MAX: Final = 4
 ITEMS_MAX: Final = 20
+# From here on a number may be a tracking number.
 INTEGER_MAX: Final = 10**10
-"""From here on a number may be a tracking number."""
 OUR_PACKAGES: Final = frozenset({"statesvc", "events", "projections", "migrations"})
 
+# E-mail addresses; phone numbers and other long runs of digits; words of eight and more signs with
+# three digits, which is how tracking numbers look.
 _NETS: Final = (
     re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+"),
     re.compile(r"\+?\d[\d ()./-]{6,}\d"),
@@ -35,10 +37,6 @@ _NETS: Final = (
         r"}(?![0-9A-Za-z])"
     ),
 )
-"""E-mail addresses; phone numbers and other long runs of digits; words of eight and more signs with
-three digits, which is how
-tracking numbers look.
-"""
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
@@ -86,6 +84,8 @@ def _label(text: str) -> str:
     )
 
 
+# All keys that a process may log, with the shape of their texts. A test checks every call in the
+# tree.
 KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     # the line itself
     "event": net,
@@ -176,10 +176,6 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "grace_seconds": _number,
     "lag_seconds": _number,
 }
-"""All keys that a process may log, with the shape of their texts.
-
-A test checks every call in the tree.
-"""
 
 
 def redact(fields: Mapping[str, object]) -> dict[str, object]:

@@ -32,8 +32,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from statesvc.telemetry.stages import Stage
 
 TRACEPARENT: Final = "traceparent"
+# Share of webhooks that are traced, unless OTEL_TRACES_SAMPLER sets another.
 SAMPLED_SHARE: Final = 0.01
-"""Share of webhooks that are traced, unless OTEL_TRACES_SAMPLER sets another."""
 _OTLP: Final = "opentelemetry.exporter.otlp.proto.http"
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _KINDS: Final = {

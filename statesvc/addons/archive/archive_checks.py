@@ -51,10 +51,9 @@ async def _find(connection: AsyncConnection[Any]) -> list[Finding]:
 CHECK: Final = OwnCheck("archive", "refuses nothing", _find)
 
 
+# Bytes of files that are read whole, the newest first; of the others only presence and size are
+# checked.
 READ_BYTES_MAX: Final = 1 << 30
-"""Bytes of files that are read whole, the newest first; of the others only presence and size are
-checked.
-"""
 LATE_DAYS: Final = 2
 NAMED_MAX: Final = 5
 _LOG: Final = "log archive"

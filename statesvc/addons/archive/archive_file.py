@@ -24,12 +24,12 @@ from statesvc.files.body_record import BodyRecord
 _BEGIN: Final = b"statesvc-bodies\x01"
 _END: Final = b"statesvc-b-end\x01\n"
 _HEADER: Final = Struct(">16s10s6x")
+# Received (microseconds since 1970), commitment, length of the plain part.
 _RECORD: Final = Struct(">q32sH")
-"""Received (microseconds since 1970), commitment, length of the plain part."""
+# Message id, offset and length of its record, CRC-32 of the record.
 _ENTRY: Final = Struct(">16sQII")
-"""Message id, offset and length of its record, CRC-32 of the record."""
+# Offset of the index, count of records, SHA-256 of all bytes before this digest, end mark.
 _FOOTER: Final = Struct(">QQ32s16s")
-"""Offset of the index, count of records, SHA-256 of all bytes before this digest, end mark."""
 _DIGEST_AT: Final = 16
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)

@@ -124,11 +124,8 @@ async def day_batches(
 
 
 BODY_FILES: Final = ArchiveNames(subject="bodies", mark=b"body archive", suffixes=(".ssb",))
+# Awaited between two batches, so that archiving leaves room for everything else. Raises to stop.
 Pause = Callable[[], Awaitable[None]]
-"""Awaited between two batches, so that archiving leaves room for everything else.
-
-Raises to stop.
-"""
 
 
 class Fate(StrEnum):

@@ -62,8 +62,8 @@ from statesvc.files.body_record import BodyRecord
 
 log = structlog.get_logger()
 
+# Every file is read again at least this often, so that a loss is noticed.
 CHECKED_DAYS: Final = 30
-"""Every file is read again at least this often, so that a loss is noticed."""
 _RECORDS_AT_ONCE: Final = 500
 Connection = AsyncConnection[Any]
 

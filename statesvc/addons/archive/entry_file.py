@@ -25,6 +25,7 @@ from statesvc.log.entry_row import TIMES, LogEntry
 
 FORMAT: Final = b"1"
 COMPRESSION_LEVEL: Final = 9
+# Errors of pyarrow for a file that was changed.
 BROKEN: Final = (
     pa.ArrowException,
     OSError,
@@ -34,7 +35,6 @@ BROKEN: Final = (
     ValueError,
     OverflowError,
 )
-"""Errors of pyarrow for a file that was changed."""
 _INTEGERS: Final = frozenset({"version", "sequence", "number"})
 _FLAGS: Final = frozenset({"by_category", "replayed"})
 _OWN: Final = (
@@ -49,8 +49,8 @@ _OWN: Final = (
 _READ: Final = tuple(name for name, _ in _OWN if name != "entry")
 _INDEX: Final = attrgetter("index")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# The columns of all kinds; a kind leaves those of the others empty.
 _BOUND: Final = tuple(dict.fromkeys(name for kind in ENTRY_KINDS for name in kind.file_columns))
-"""The columns of all kinds; a kind leaves those of the others empty."""
 
 
 def _type(name: str) -> pa.DataType:

@@ -128,8 +128,8 @@ def _digests(file_name: str, sha256: bytes, index_sha256: bytes) -> dict[str, by
 
 _BOUNDS: Final = entry_statements(_SQL["batch_bounds"])
 _ENTRIES: Final = entry_statements(_SQL["entries"])
+# Indexes in a range and so in a row group: some 10 MB.
 RANGE_INDEXES: Final = 8_192
-"""Indexes in a range and so in a row group: some 10 MB."""
 _INDEX: Final = attrgetter("index")
 
 

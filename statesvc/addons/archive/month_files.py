@@ -108,8 +108,8 @@ class TreeCover:
         return tree.root()
 
 
+# Shipments of a range that are looked up in the index.
 _SAMPLE: Final = 50
-"""Shipments of a range that are looked up in the index."""
 
 
 async def write_month(

@@ -46,10 +46,9 @@ from statesvc.log.actions import record_action
 log = structlog.get_logger()
 
 Connection = AsyncConnection[Any]
+# Until the notice of a month is over, in seconds; may return early, then the month goes in a later
+# pass.
 Wait = Callable[[float], Awaitable[None]]
-"""Until the notice of a month is over, in seconds; may return early, then the month goes in a later
-pass.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

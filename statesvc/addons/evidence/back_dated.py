@@ -10,8 +10,8 @@ from statesvc.database.queries import queries
 from statesvc.log.batch_row import LONGEST_TRANSACTION
 
 _SQL = queries("statesvc.addons.evidence", "back_dated")
+# The field of a bundle's entry that names a later time before it in the log.
 BACK_DATED: Final = "recorded_after"
-"""The field of a bundle's entry that names a later time before it in the log."""
 
 
 async def read_back_dated(

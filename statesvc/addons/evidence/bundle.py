@@ -21,17 +21,17 @@ SEAL: Final = "seal"
 SEALED_ORIGIN: Final = "/evidence"
 Bundle = Mapping[str, Any]
 
+# Part of a PDF: its at most 18 pages, or everything.
 EvidencePart = Literal["document", "annex"]
-"""Part of a PDF: its at most 18 pages, or everything."""
 
+# The first word of `..._state` fields: the committed content is shown.
 OPENED: Final = "opened"
-"""The first word of `..._state` fields: the committed content is shown."""
+# From a reader without the scope `pii`.
 WITHHELD: Final = "withheld"
-"""From a reader without the scope `pii`."""
 ERASED: Final = "erased"
 NONE: Final = "none"
+# The content is about other people's shipments too.
 SHARED: Final = "shared"
-"""The content is about other people's shipments too."""
 UNAVAILABLE: Final = "unavailable"
 
 

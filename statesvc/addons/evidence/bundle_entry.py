@@ -122,10 +122,9 @@ STEPS: Final = (
     Status.OUT_FOR_DELIVERY,
     Status.DELIVERED,
 )
+# Statuses that a scan can only say of a parcel that the carrier has: not that a label was printed,
+# or was cancelled.
 _HANDLED: Final = frozenset(Status) - {Status.UNKNOWN, Status.INFO_RECEIVED, Status.CANCELLED}
-"""Statuses that a scan can only say of a parcel that the carrier has: not that a label was
-printed, or was cancelled.
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from statesvc.addons.evidence.merchant_statement import MerchantStatement, read_
 from statesvc.addons.evidence.place_agreement import compare_places
 from statesvc.shipments.plain_names import carrier_name
 
+# Those that report of other carriers' parcels, so that their name is not the carrier's.
 AGGREGATORS: Final = frozenset(
     {
         *(
@@ -26,7 +27,6 @@ AGGREGATORS: Final = frozenset(
         *("shipengine", "shippo", "trackingmore"),
     }
 )
-"""Those that report of other carriers' parcels, so that their name is not the carrier's."""
 DOCUMENT_FILE: Final = "evidence.pdf"
 
 

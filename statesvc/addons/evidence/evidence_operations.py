@@ -50,11 +50,11 @@ _PROBLEMS: Final = (
     Code.LOG_UNAVAILABLE,
     Code.OVERLOADED,
 )
+# The document has its style and its pictures in itself, and runs no script.
 _POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri"
     " 'none'; frame-ancestors 'none'; sandbox"
 )
-"""The document has its style and its pictures in itself, and runs no script."""
 _ABOUT: Final = {
     "Statesvc-Entries": "How many entries of the log the evidence holds.",
     "Statesvc-Sealed-At": "When the head that it is proved by was signed.",
@@ -70,8 +70,8 @@ _operation = partial(
     is_computed=True,
     deadline_seconds=COMPUTING_SECONDS,
 )
+# The verb of the entry.
 MAKE_EVIDENCE: Final = "make_evidence"
-"""The verb of the entry."""
 
 
 class EvidenceParameters(ClosedModel):

@@ -59,8 +59,8 @@ from statesvc.shipments.receivers import read_receivers
 _SQL = queries("statesvc.addons.evidence", "evidence")
 Connection = AsyncConnection[Any]
 Keys = Mapping[UUID, SealingKey | None]
+# Members that a bundle has of the other shipments of the number.
 _OF_OTHERS: Final = ("shipment_id", "discriminator", "status", "last_event_at")
-"""Members that a bundle has of the other shipments of the number."""
 
 
 class NothingSealedError(RuntimeError):

@@ -28,8 +28,8 @@ from statesvc.addons.evidence.report_sections import (
 
 PAGES_MAX: Final = 18
 _SECONDS_MAX: Final = 30.0
+# More do not fit, however short.
 _ROWS_A_PAGE_MAX: Final = 60
-"""More do not fit, however short."""
 _KEY_STATEMENTS: Final = 120
 _SUMMARY_VALUE_MAX: Final = 200
 _CLAUSES: Final = re.compile(r".+[.;] ", re.DOTALL)

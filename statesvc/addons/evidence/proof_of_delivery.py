@@ -16,6 +16,7 @@ _IMAGES_MAX: Final = 2
 _FORMATS: Final = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"GIF8": "gif"}
 _ANY: Final = "*"
 
+# Paths into carriers' JSON that hold it (`*`: each member of a list), with their content.
 PUSHED: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
     "amazon": [
         ("summary/proofOfDelivery/deliveryImageURL", "photograph"),
@@ -34,7 +35,6 @@ PUSHED: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
         ("trackResponse/shipment/*/package/*/deliveryInformation/signature/image", "signature"),
     ],
 }
-"""Paths into carriers' JSON that hold it (`*`: each member of a list), with their content."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from statesvc.addons.evidence.proof_of_delivery import DeliveryProof
 
 _SAID: Final = ("No.", "Happened", "What", "Where", "Recorded", "Entry")
 _SAID_WIDTHS: Final = (7, 32, 44, 25, 33, 10)
+# Length of a code printed next to its meaning.
 _CODE_CHARS_MAX: Final = 16
-"""Length of a code printed next to its meaning."""
 _TOLD_MAX: Final = 20
 
 

@@ -16,8 +16,8 @@ from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json, write_line
 
 _DOES_NOT_HOLD: Final = 1
+# Bytes of an unpacked zip: anybody may have made it.
 UNPACKED_BYTES_MAX: Final = 1 << 30
-"""Bytes of an unpacked zip: anybody may have made it."""
 
 
 class NotEvidenceError(ValueError):

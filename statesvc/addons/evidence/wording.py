@@ -72,6 +72,7 @@ verify_evidence.py    checks it: one file of Python 3.9 or later, offline
 KEY is the log's public key, or a file of such keys. Take it from a source that you trust, not from these files.
 """
 
+# Meanings of a shipment's flags in the list of statements.
 FLAGS: Final = {
     "contradicted": "contradicts the others",
     "reopened": "scanned again after its end",
@@ -79,4 +80,3 @@ FLAGS: Final = {
     "backward": "out of order",
     "delivered_while_returning": "delivered on its way back",
 }
-"""Meanings of a shipment's flags in the list of statements."""

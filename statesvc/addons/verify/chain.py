@@ -24,18 +24,15 @@ from statesvc.database.queries import queries
 from statesvc.log.json_compression import decompress_json
 
 _SQL = queries("statesvc.addons.verify", "chain")
+# Hexadecimal digits of a shipment's id that name its part: 4096 parts.
 PREFIX: Final = 3
-"""Hexadecimal digits of a shipment's id that name its part: 4096 parts."""
 
+# By part; only nonzero sums count. Those of the dedupe keys have their own names (`dedupe_keys`).
 Sums = Counter[str]
-"""By part; only nonzero sums count.
-
-Those of the dedupe keys have their own names (`dedupe_keys`).
-"""
 
 
+# Bytes of the secret of a run, under which rows are hashed before they are summed.
 SECRET_BYTES: Final = 16
-"""Bytes of the secret of a run, under which rows are hashed before they are summed."""
 _HASH_BYTES: Final = 16
 
 
@@ -44,10 +41,9 @@ def secret_hash(secret: bytes, name: bytes) -> int:
     return int.from_bytes(blake2b(secret + name, digest_size=_HASH_BYTES).digest())
 
 
+# An event as its chain sees it: shipment id, version, leaf hash, previous hash in hexadecimal as
+# the entry has it.
 Link: TypeAlias = tuple[str, int, bytes, str]
-"""An event as its chain sees it: shipment id, version, leaf hash, previous hash in
-hexadecimal as the entry has it.
-"""
 
 
 def link_of(shipment_id: str, version: int, leaf_hash: bytes, previous_hash: str) -> Link:
@@ -188,8 +184,8 @@ def _chained(shipment_id: str, version: int, stored: bytes) -> tuple[str, int, b
     return shipment_id, version, leaf_hash_of(canonical), canonical
 
 
+# The part that all shipments belong to.
 WHOLE: Final = ""
-"""The part that all shipments belong to."""
 
 
 def bounds_of(part: str) -> dict[str, str]:

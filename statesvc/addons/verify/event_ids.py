@@ -44,8 +44,8 @@ from statesvc.log.entry_documents import (
 )
 from statesvc.log.entry_kinds import read_time
 
+# The digest of each carrier by its id.
 Digests: TypeAlias = Callable[[str], Digest]
-"""The digest of each carrier by its id."""
 
 _CORRECTION: Final = "c1-"
 _VERSIONS: Final = 2**31

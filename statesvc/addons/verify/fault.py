@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+# Number of faults to report; a single change often shows in several places.
 FAULTS_MAX: Final = 100
-"""Number of faults to report; a single change often shows in several places."""
 
 
 @dataclass(frozen=True, slots=True)

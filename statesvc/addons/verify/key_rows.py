@@ -32,8 +32,8 @@ from statesvc.log.json_compression import decompress_json
 
 SQL: Final = queries("statesvc.addons.verify", "key_rows")
 ROWS: Final = "key "
+# Before the part of a sum: facts have their own, because not every verifier can compute them.
 FACTS: Final = "facts "
-"""Before the part of a sum: facts have their own, because not every verifier can compute them."""
 
 
 def add_rows(connection: Connection[Any], sums: Sums, secret: bytes) -> None:

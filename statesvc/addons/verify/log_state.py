@@ -51,8 +51,8 @@ def compare_erasures(
         )
 
 
+# Entries in a range of batches: some 10 MB.
 RANGE_ENTRIES: Final = 8_000
-"""Entries in a range of batches: some 10 MB."""
 _LOWEST: Final = -(2**63)
 
 

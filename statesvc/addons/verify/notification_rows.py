@@ -30,8 +30,8 @@ from statesvc.log.entry_row import FIRST_VALUE
 from statesvc.log.json_compression import decompress_json
 
 SQL: Final = queries("statesvc.addons.verify", "notification_rows")
+# Kinds of entries that concern notifications.
 COUNTED_KINDS: Final = (EntryName.FANOUT, EntryName.ATTEMPT)
-"""Kinds of entries that concern notifications."""
 DELETE: Final = "subscription.delete"
 _TARGET: Final = "subscription "
 WORDS: Final = "notification "
@@ -61,8 +61,8 @@ class Words(NamedTuple):
     to_status: str
 
 
+# Times of deletions of subscriptions, by id: microseconds since 2000.
 Deletions = Mapping[str, int]
-"""Times of deletions of subscriptions, by id: microseconds since 2000."""
 
 
 def read_deletions(connection: Connection[Any]) -> dict[str, int]:

@@ -13,8 +13,8 @@ from events.merkle.compact_range import STRIDE, CompactRange
 from statesvc.addons.verify.fault import LogFault
 from statesvc.addons.verify.tree_range import BLOCK, SizedRoot, TreeRange
 
+# After a wrong root all later ones are wrong too.
 _WRONG_ROOTS_MAX: Final = 1
-"""After a wrong root all later ones are wrong too."""
 
 
 class TreeBuilder:

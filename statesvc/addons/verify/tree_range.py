@@ -23,10 +23,10 @@ from statesvc.database.queries import queries
 from statesvc.log.batch_row import recorded_too_early
 
 SQL: Final = queries("statesvc.addons.verify", "tree_range")
+# Leaves below a node of the lowest retained level.
 BLOCK: Final = 1 << STRIDE
-"""Leaves below a node of the lowest retained level."""
+# Leaves that are checked at once; they stand below one node of the second retained level.
 RANGE_LEAVES: Final = BLOCK * BLOCK
-"""Leaves that are checked at once; they stand below one node of the second retained level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,8 +67,8 @@ from statesvc.log.log_months import SHARE_MONTHS
 from statesvc.log.timestamp import StampError, Trust, check_stamp, read_stamp
 from statesvc.log.timestamp_store import SQL
 
+# `(entries checked, all)`.
 Progress = Callable[[int, int], None]
-"""`(entries checked, all)`."""
 _SAVE_SECONDS: Final = 5.0
 
 

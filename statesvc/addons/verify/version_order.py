@@ -19,14 +19,14 @@ from uuid import UUID
 from statesvc.addons.verify.event_ids import EventIds
 from statesvc.addons.verify.fault import LogFault
 
+# Shipment, version, index: in this order they sort as bytes.
 _PLACE: Final = Struct(">16sIQ")
-"""Shipment, version, index: in this order they sort as bytes."""
 _SHIPMENT: Final = slice(0, 16)
 _INDEX: Final = slice(20, 28)
 PORTION_BYTES: Final = 32 * 1024 * 1024
 _READ_BYTES: Final = _PLACE.size * 65_536
+# By the first byte of the shipment's id.
 _PARTS_MAX: Final = 256
-"""By the first byte of the shipment's id."""
 
 
 def positions_of(events: Iterable[tuple[int, EventIds]], first_index: int) -> bytes:

@@ -31,12 +31,12 @@ from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.cluster import Cluster, open_cluster
 
 T = TypeVar("T")
+# Ranges under way for each process.
 _AHEAD: Final = 3
-"""Ranges under way for each process."""
+# Ranges of a call on a cluster: 128,000 entries.
 CALL_RANGES: Final = 16
-"""Ranges of a call on a cluster: 128,000 entries."""
+# Ranges whose positions a process of a cluster sorts at once: 60 MB.
 BUCKET_RANGES: Final = 512
-"""Ranges whose positions a process of a cluster sorts at once: 60 MB."""
 _SUMMARIES_MAX: Final = 64
 
 

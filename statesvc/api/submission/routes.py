@@ -47,8 +47,8 @@ from statesvc.log.history import History
 from statesvc.shipments.models import text_of
 
 LINES_MAX: Final = 1000
+# Clocks differ, and zones are mistaken; years are typing errors.
 AHEAD_MAX: Final = timedelta(days=1)
-"""Clocks differ, and zones are mistaken; years are typing errors."""
 _AHEAD: Final = InvalidEventError(
     (FieldFault("/occurred_at", "lies more than a day ahead: is the year right, or the offset?"),)
 )

@@ -31,8 +31,8 @@ from statesvc.reading.read_message import Read
 
 _SQL = queries("statesvc.api.submission", "submit")
 _TRIES: Final = 4
+# Time that it waits for shipments that other transactions have locked.
 _LOCKED_SECONDS: Final = 8.0
-"""Time that it waits for shipments that other transactions have locked."""
 
 
 @dataclass(frozen=True, slots=True)

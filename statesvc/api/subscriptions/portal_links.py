@@ -29,15 +29,13 @@ from statesvc.http.views import Sentences
 from statesvc.log.actions import record_action
 
 PORTAL: Final = "/portal"
+# The parameter of the query that has the token.
 LINK: Final = "link"
-"""The parameter of the query that has the token."""
 MINUTES_MAX: Final = 60
 _PURPOSE: Final = "portal"
+# Beginning of the caller's id if a command makes the call in its own process. A key's id is
+# hexadecimal digits.
 _COMMAND: Final = "cli"
-"""Beginning of the caller's id if a command makes the call in its own process.
-
-A key's id is hexadecimal digits.
-"""
 
 
 class PortalLinkRequest(ClosedModel):

@@ -37,6 +37,7 @@ from statesvc.subscriptions.subscription_store import SubscriptionPosition, Swit
 
 PATH: Final = "/v1/subscriptions"
 ONE: Final = PATH + "/{subscription_id}"
+# Members that a command states by a flag each, and a form by an input.
 _PLAIN: Final = (
     "name",
     "description",
@@ -48,7 +49,6 @@ _PLAIN: Final = (
     "rate_per_second",
     "max_age_seconds",
 )
-"""Members that a command states by a flag each, and a form by an input."""
 LIST: Final = "/console/subscriptions"
 SCREEN: Final = LIST + "/{subscription_id}"
 _SHOWN_ONCE: Final = (Details("secret", "public_keys"), Sentences(words.shown_once))

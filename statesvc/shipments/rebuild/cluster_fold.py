@@ -13,8 +13,8 @@ from statesvc.shipments.rebuild.folding import compare_slice
 from statesvc.shipments.rebuild.keyspace import slice_at
 from statesvc.shipments.rebuild.staging import packed, unpacked
 
+# Groups of a file that are read at once: half a million entries.
 GROUPS: Final = 64
-"""Groups of a file that are read at once: half a million entries."""
 
 
 def compare_on_cluster(

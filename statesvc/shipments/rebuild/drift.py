@@ -11,10 +11,10 @@ from projections.row import ShipmentRow
 from projections.state import ShipmentState
 from statesvc.shipments.local_time import local_times
 
+# The live table has no row for events that are there.
 MISSING: Final = "missing"
-"""The live table has no row for events that are there."""
+# The live table has a row without any event.
 UNFOUNDED: Final = "unfounded"
-"""The live table has a row without any event."""
 
 
 @dataclass(frozen=True, slots=True)

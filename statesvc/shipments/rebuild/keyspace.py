@@ -7,10 +7,10 @@ from typing import Final
 from uuid import UUID
 
 _KEYS: Final = 2**128
+# Approximate size of an event on disk.
 EVENT_BYTES: Final = 1500
-"""Approximate size of an event on disk."""
+# Events of a slice, which a process holds in memory at once: about 10 MB.
 SLICE_EVENTS: Final = 8_000
-"""Events of a slice, which a process holds in memory at once: about 10 MB."""
 SLICES_MAX: Final = 65_536
 
 

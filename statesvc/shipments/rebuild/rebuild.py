@@ -32,16 +32,15 @@ from statesvc.shipments.rebuild.staging import staged
 
 _SQL = queries("statesvc.shipments.rebuild", "rebuild")
 _NOTES: Final = 2_000
+# Shipments that may be left to fold under the lock of the swap: some milliseconds.
 _FEW: Final = 200
-"""Shipments that may be left to fold under the lock of the swap: some milliseconds."""
 _PASSES_MAX: Final = 50
+# No lock is asked for longer than a second, since traffic queues behind it; then it is asked for
+# again.
 _TRIES: Final = 60
-"""No lock is asked for longer than a second, since traffic queues behind it; then
-it is asked for again.
-"""
 Connection = AsyncConnection[Any]
+# `(slices done, slices, events)`.
 Progress = Callable[[int, int, int], None]
-"""`(slices done, slices, events)`."""
 T = TypeVar("T")
 
 

@@ -21,8 +21,8 @@ from statesvc.shipments.rebuild.keyspace import Slice, place_of
 
 BUCKETS_MAX: Final = 4_096
 _HEAD: Final = Struct("!16sII")
+# Shipment, version, canonical bytes.
 Event: TypeAlias = tuple[UUID, int, bytes]
-"""Shipment, version, canonical bytes."""
 
 
 @dataclass(frozen=True, slots=True)
