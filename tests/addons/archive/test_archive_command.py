@@ -4,12 +4,19 @@ goes on.
 
 import asyncio
 import base64
+import os
+import random
 from typing import Any
 
 import pytest
 
+from statesvc.addons.archive.archive_file import ArchiveReader
 from tests.world.body_archivist import HOT_DAYS, Archivist
+from tests.world.forked import ForkedProcess, fork
 from tests.world.shell import Shell, use
+from tests.world.shop import says
+
+BODIES = 1500
 
 
 @pytest.fixture(autouse=True)
@@ -17,6 +24,45 @@ def _environment(database: Any, monkeypatch: pytest.MonkeyPatch, archivist: Arch
     use(database, monkeypatch)
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
     monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archivist.folder))
+
+
+async def run(archivist: Archivist) -> ForkedProcess:
+    printed = archivist.folder.with_name("printed")
+    return await fork(
+        "statesvc.__main__", ("archive", "run"), environment=os.environ, output=printed
+    )
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_killed_at_any_moment_the_next_run_finishes_and_nothing_is_lost(
+    archivist: Archivist,
+) -> None:
+    message_ids = await archivist.shop.push(
+        *(says({"number": f"N{n % 50}", "status": "in_transit"}, envelope=n) for n in range(BODIES))
+    )
+    await archivist.shop.work(limit=512)
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+    for _ in range(6):
+        process = await run(archivist)
+        await asyncio.sleep(random.uniform(0.05, 0.8))
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        hot = await archivist.shop.value("SELECT count(*) FROM statesvc.body")
+        row = (await archivist.ledger()).get(day)
+        assert hot == BODIES or (row is not None and row.verified_at is not None)
+    async with asyncio.timeout(60):
+        # the server needs a moment to notice that the last one is dead
+        while await (await run(archivist)).wait():  # noqa: ASYNC110 - asks another process
+            await asyncio.sleep(0.1)
+    row = (await archivist.ledger())[day]
+    assert (row.bodies, row.compressed, await archivist.partition(day)) == (BODIES, BODIES, None)
+    with ArchiveReader(archivist.folder / str(row.file_name)) as reader:
+        assert [record.message_id for record in reader] == sorted(message_ids)
+    assert archivist.files() == sorted(
+        str(each.file_name) for each in (await archivist.ledger()).values()
+    )
 
 
 async def test_days_are_listed_and_files_verified(archivist: Archivist, shell: Shell) -> None:

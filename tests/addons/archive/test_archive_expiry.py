@@ -14,6 +14,10 @@ from tests.world.body_archivist import KEEP_MONTHS, Archivist
 from tests.world.shop import CARRIER_ID, says
 
 
+class KilledError(Exception):
+    """Stands for SIGKILL: nothing after it runs."""
+
+
 @pytest.mark.slow
 async def test_a_hold_survives_expiry_and_its_release_ends_it(archivist: Archivist) -> None:
     shop = archivist.shop
@@ -124,3 +128,29 @@ async def test_hot_and_archived_messages_are_read_again_in_one_run(archivist: Ar
     report = await again(shop, read_by="2", archive=archivist.folder)
     assert (report.messages, report.corrected, report.unreadable) == (2, 2, 0)
     assert (await status(shop, "A1"), await status(shop, "A2")) == ("in_transit", "in_transit")
+
+
+@pytest.mark.slow
+async def test_an_expiry_that_was_killed_before_the_file_went_is_finished(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    await archivist.archived()
+    await archivist.days_pass(31 * KEEP_MONTHS)
+
+    def dying(_path: Any) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as killing:
+        killing.setattr(day_pass, "remove", dying)
+        with pytest.raises(KilledError):
+            await archivist.run_pass()
+    assert archivist.files() != []
+    await archivist.run_pass()
+    ledger = await archivist.ledger()
+    assert {row.deleted_at is None for row in ledger.values() if row.expired_at is not None} == {
+        False
+    }
+    assert archivist.files() == sorted(
+        str(row.file_name) for row in ledger.values() if row.expired_at is None
+    )

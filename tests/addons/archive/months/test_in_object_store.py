@@ -10,6 +10,7 @@ from statesvc.addons.archive.archive_checks import check_body_archive, check_log
 from statesvc.files.archive_folder import archive_at, writing_folder
 from statesvc.files.object_path import ObjectStoreError
 from statesvc.settings.service_settings import load_settings
+from tests.addons.archive.months.test_round import killed_everywhere
 from tests.world.attack import places
 from tests.world.log_archivist import Archivist, shipment
 from tests.world.object_store import ObjectStore
@@ -25,6 +26,25 @@ def archive_place(object_store: ObjectStore) -> Iterator[str]:
 
 def unfinished(archivist: Archivist) -> list[Path]:
     return list(writing_folder(archivist.archiving.folder).iterdir())
+
+
+@pytest.mark.usefixtures("two_months")
+async def test_an_archiver_may_be_killed_anywhere(
+    archivist: Archivist, archive_place: str, object_store: ObjectStore, tmp_path: Path
+) -> None:
+    await killed_everywhere(archivist, archive_place, tmp_path)
+    assert {key.rpartition("/")[0] for key in object_store.objects} == {"some/prefix"}
+    assert unfinished(archivist) == []
+    await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
+    assert (
+        len(
+            await archivist.log.rows(
+                f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'"
+            )
+        )
+        == 5
+    )
+    assert places(archivist.verify()) == []
 
 
 @pytest.mark.usefixtures("two_months")
