@@ -13,7 +13,6 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealError
-from statesvc.addons.brokers import table
 from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.served_context import served_context
 from statesvc.api.subscriptions.routes import routes
@@ -164,16 +163,6 @@ async def test_a_deleted_subscription_keeps_no_login(api: Api) -> None:
     made = await api.make()
     assert (await api("DELETE", f"/{made['id']}"))[0] == 204
     assert await api.login(made["id"]) is None
-
-
-async def test_without_its_client_a_broker_is_refused_with_what_to_install(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(table, "find_spec", lambda _package: None)
-    status, problem, text = await api("POST", body={"url": URL})
-    assert (status, [error["pointer"] for error in problem["errors"]]) == (422, ["/body/url"])
-    assert "pip install 'statesvc[nats]'" in problem["errors"][0]["detail"]
-    assert b"hunter2" not in text
 
 
 async def test_a_test_send_says_what_the_broker_said(api: Api) -> None:

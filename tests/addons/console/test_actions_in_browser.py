@@ -5,7 +5,7 @@ taught, a receiver paused.
 import pytest
 from playwright.async_api import Page, expect
 
-from events.vocabulary import Kind, Status
+from events.vocabulary import Kind
 from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters
 from tests.world import browser
 from tests.world.api import Statement
@@ -112,37 +112,6 @@ async def test_what_is_taught_held_or_paused_is_undone_too_on_a_phone(
     assert [(verb, why) for verb, why in done if verb in verbs] == [
         (verb, "a drill") for verb in verbs
     ]
-
-
-@pytest.mark.soak
-async def test_a_shipment_is_held_released_and_erased_and_a_receiver_bounded_and_deleted(
-    tab: Tab, scan: Statement
-) -> None:
-    await tab.api.carriers.say(scan("1Z1", Status.DELIVERED))
-    await tab.api.call(
-        "POST",
-        "/v1/subscriptions",
-        scopes="subscriptions",
-        json={"url": "https://shop.invalid/hook"},
-    )
-    async with browser.page() as page:
-        await page.set_viewport_size(browser.PHONE)
-        await tab.open(page, "admin")
-        await page.goto(str(tab.client.make_url("/console/shipments/ups/1Z1")))
-        await _with_keys(page, "Place a legal hold", button="Place it")
-        await _says(page, "ups 1Z1: held")
-        await _with_keys(page, "Release the legal hold", button="Release it", is_drastic=True)
-        await _says(page, "ups 1Z1: released")
-        await _with_keys(page, "Erase personal data", button="Erase it for ever", is_drastic=True)
-        await _says(page, "Erased: 1 shipment (")
-        await page.goto(str(tab.client.make_url("/console/subscriptions")))
-        await page.get_by_role("link", name="https://shop.invalid/hook").click()
-        await page.get_by_role("link", name="Change", exact=True).click()
-        await page.get_by_label("Rate per second").fill("5")
-        await _confirm(page, "Change")
-        await _says(page, "is changed.")
-        await _with_keys(page, "Delete", button="Delete", is_drastic=True)
-        await _says(page, "is deleted.")
 
 
 async def _says(page: Page, sentence: str) -> None:

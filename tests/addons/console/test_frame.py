@@ -179,11 +179,6 @@ async def test_the_left_column_counts_what_waits(tab: Tab) -> None:
     assert "Dead letters 2 wait" in await tab.text("/console")
 
 
-async def test_a_path_of_a_screen_is_the_screen(tab: Tab) -> None:
-    await tab.log_in("ops read")
-    assert "Shipments" in await tab.text("/console/shipments")
-
-
 async def test_what_went_wrong_is_a_page(tab: Tab) -> None:
     await tab.log_in("ops")
     refused = await tab.client.post(

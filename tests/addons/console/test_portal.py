@@ -122,21 +122,6 @@ async def test_a_link_opens_its_owners_subscriptions_and_the_token_leaves_the_ad
     assert "https://shop.invalid/hook" in await shown.text()
 
 
-async def test_a_subscription_is_listed_by_its_name_beside_its_id_and_url(portal: Portal) -> None:
-    shop = await portal.key("shop", Scope.SUBSCRIPTIONS)
-    named, unnamed = (
-        await portal.subscribe(shop, name="Night mails"),
-        await portal.subscribe(shop, url="https://shop.invalid/other"),
-    )
-    tab = await portal.visit(await portal.link(shop))
-    listed = await html_of(tab, LIST)
-    assert re.search(rf'href="{page(named)}">{named}</a>.*Night mails.*shop\.invalid/hook', listed)
-    assert re.search(rf'href="{page(unnamed)}">{unnamed}</a>.*shop\.invalid/other', listed)
-    shown = await html_of(tab, page(named))
-    assert '<h1 id="headline">Night mails</h1>' in shown
-    assert "https://shop.invalid/hook" in shown
-
-
 async def test_another_owners_subscription_is_reached_by_no_id_and_no_deed(portal: Portal) -> None:
     shop, other = (
         await portal.key("shop", Scope.SUBSCRIPTIONS),
@@ -310,20 +295,6 @@ async def test_pause_resume_test_and_secret_do_what_the_api_does_and_the_log_say
     assert {actors[f"subscription.{verb}"] for verb in ("pause", "resume", "rotate_secret")} == {
         f"key:{key_id}/portal"
     }
-
-
-async def test_a_range_is_counted_then_sent_again(portal: Portal, scan: Any) -> None:
-    shop = await portal.key("shop", Scope.SUBSCRIPTIONS)
-    mine = await portal.subscribe(shop)
-    await portal.api.carriers.say(scan("1Z1", Status.PICKED_UP))
-    await deliver(portal.api.connection, portal.api.keyring)
-    tab = await portal.visit(await portal.link(shop))
-    asked = {"why": "lost", "since": "2026-01-01T00:00", "delivered_too": "1"}
-    waiting = "SELECT FROM statesvc.outbox"
-    assert "1 of 1 would be sent again" in await tab.preview(f"{page(mine)}/replay", **asked)
-    assert await (await portal.api.connection.execute(waiting)).fetchall() == []
-    assert "1 of 1 are sent again" in await tab.act(f"{page(mine)}/replay", **asked)
-    assert len(await (await portal.api.connection.execute(waiting)).fetchall()) == 1
 
 
 async def test_answers_are_shown_by_links_that_may_and_recorded(portal: Portal, scan: Any) -> None:

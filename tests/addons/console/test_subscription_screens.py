@@ -3,7 +3,6 @@ what operators do with it.
 """
 
 import re
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -111,20 +110,6 @@ async def test_the_overview_has_one_line_for_all_that_fail_alike_and_leads_to_th
         "DELETE FROM statesvc.subscription_failing WHERE subscription_id <> %s", [subscription_id]
     )
     assert f'href="{LIST}/{subscription_id}"' in await (await tab.get("/console")).text()
-
-
-async def test_the_page_says_why_a_receiver_is_not_reached(tab: Tab, scan: Statement) -> None:
-    path = await _subscribe(tab.api)
-    await tab.api.carriers.say(scan("1Z1", Status.PICKED_UP))
-    await deliver(tab.api.connection, tab.api.keyring, AttemptOutcome.NAME_NOT_FOUND, None)
-    await tab.api.carriers.execute(
-        "UPDATE statesvc.subscription_failing SET since = since - interval '1 hour', failures = 7"
-    )
-    await tab.log_in("ops subscriptions")
-    text = await tab.text(path)
-    assert "7 tries failed, the last: name not found." in text
-    assert "name not found" in text.partition("Attempts")[2]
-    assert "the last: name not found" in await tab.text("/console")
 
 
 async def test_attempts_are_drawn_and_listed_and_answers_are_for_who_says_why(
@@ -249,24 +234,6 @@ async def test_its_rate_is_bounded_and_it_is_deleted(tab: Tab) -> None:
         ("subscription.change", "contract"),
         ("subscription.delete", "they left"),
     ]
-
-
-async def test_the_calls_take_the_header(tab: Tab) -> None:
-    asked = partial(
-        tab.api.call, scopes="subscriptions", headers={"Statesvc-Why": "a shop of ours"}
-    )
-    made = await asked("POST", "/v1/subscriptions", json={"url": "https://shop.invalid/hook"})
-    one = f"/v1/subscriptions/{made.body['id']}"
-    await asked("PATCH", one, json={"coalesce": False})
-    await asked("POST", f"{one}/pause")
-    await tab.api.call("POST", f"{one}/test", scopes="subscriptions")
-    await asked("DELETE", one)
-    verbs = ("create", "change", "pause", "delete")
-    assert await _actions(tab.api) == [(f"subscription.{verb}", "a shop of ours") for verb in verbs]
-    refused = await tab.api.call(
-        "POST", f"{one}/pause", scopes="subscriptions", headers={"Statesvc-Why": "x" * 1001}
-    )
-    assert refused.status in {404, 422}
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from statesvc.addons.evidence.bundle_entry import BundleEntry
 from statesvc.addons.evidence.check_bundle import check
 from statesvc.addons.evidence.evidence_forms import html_of, print_form
 from statesvc.addons.evidence.evidence_report import report_of
-from statesvc.addons.evidence.gather import GatheredEvidence, UnknownShipmentError, Wanted, gather
+from statesvc.addons.evidence.gather import UnknownShipmentError
 from statesvc.addons.evidence.merchant_statement import (
     MerchantStatement,
     ShipTo,
@@ -33,7 +33,14 @@ from statesvc.addons.evidence.merchant_statement import (
 )
 from statesvc.addons.evidence.place_agreement import Agreement, compare_places
 from statesvc.addons.evidence.verify_bundle import NotEvidenceError, read_evidence
-from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
+from tests.addons.evidence.test_bundle import (
+    NUMBER,
+    both,
+    bundle_of,
+    gathered_of,
+    keys_of,
+    resealed_by_a_stranger,
+)
 from tests.world.story import Story, scan
 
 STATED = {
@@ -51,19 +58,6 @@ STATED = {
     "merchant": {"name": "Example Sports Ltd"},
 }
 STATEMENT = MerchantStatement.model_validate(STATED)
-
-
-async def gathered_of(log: Story, **wish: Any) -> GatheredEvidence:
-    wanted = Wanted(
-        carrier_id="ups",
-        number=NUMBER,
-        discriminator=None,
-        keyring=log.keyring,
-        personal=True,
-        archive=None,
-        **wish,
-    )
-    return await gather(log.connection, wanted)
 
 
 async def delivered(log: Story) -> None:
@@ -100,30 +94,12 @@ async def test_as_of_a_day_it_has_what_was_sealed_by_then_and_the_head_that_was_
     assert report_of(past).summary.notices[0].startswith("What was known on ")
     for bundle in (past, now):
         assert both(bundle, keys_of(bundle)) == (True, True)
-    forged = _resealed(
+    forged = resealed_by_a_stranger(
         {**past, "as_of": {**now["as_of"], "log_index": past["as_of"]["log_index"]}}, past
     )
     assert both(forged, keys_of(forged)) == (False, False), "the head is not of that size"
-    longer = _resealed({**now, "as_of": past["as_of"]}, now)
+    longer = resealed_by_a_stranger({**now, "as_of": past["as_of"]}, now)
     assert both(longer, keys_of(longer)) == (False, False), "an entry was sealed later"
-
-
-def _resealed(changed: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
-    """Seal again, as the holder of the log's key could: the seal fits, only the proofs can show
-    it.
-    """
-    from events.merkle.checkpoint import NoteSigner  # noqa: PLC0415 - the forger's tools
-    from statesvc.addons.evidence import bundle as module  # noqa: PLC0415
-
-    signer = NoteSigner.fresh(keys_of(original)[0].name)
-    body = {name: value for name, value in changed.items() if name != "seal"}
-    return {
-        **module.sealed(
-            {**body, "log": {**body["log"], "keys": [*body["log"]["keys"], str(signer.verifier)]}},
-            [signer],
-            origin=signer.verifier.name,
-        )
-    }
 
 
 async def test_what_the_merchant_states_is_marked_so_and_bound_to_the_entry_by_its_commitment(

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -75,7 +74,7 @@ async def test_real_shapes_make_a_legible_document(event_log: Story, carrier_id:
     )
     number = await _payload(event_log, carrier_id, body)
     await event_log.seal()
-    bundle = await _bundle(event_log, carrier_id, number)
+    bundle = await bundle_of(event_log, number, carrier_id=carrier_id)
     report = report_of(bundle)
     html = html_of(report).decode()
     for one in report.statements:
@@ -83,29 +82,6 @@ async def test_real_shapes_make_a_legible_document(event_log: Story, carrier_id:
     assert report.checkpoint.split("\n")[0] in html
     assert print_report(report).document.pages <= 3
     assert json.loads(json.dumps(bundle)) == bundle
-
-
-async def _bundle(log: Story, carrier_id: str, number: str) -> dict[str, Any]:
-    from events.spelling import normalize_number  # noqa: PLC0415 - only here
-    from statesvc.addons.evidence.gather import Wanted, gather  # noqa: PLC0415 - only here
-
-    wanted = Wanted(
-        carrier_id=carrier_id,
-        number=normalize_number(number),
-        discriminator=None,
-        keyring=log.keyring,
-        personal=True,
-        archive=None,
-    )
-    return (await gather(log.connection, wanted)).sealed()
-
-
-async def test_markup_that_a_carrier_sends_stays_text(event_log: Story) -> None:
-    await event_log.say(scan(NUMBER, 1, Status.DELIVERED, signed_by="<script>alert(1)</script>"))
-    await event_log.seal()
-    html = html_of(report_of(await bundle_of(event_log))).decode()
-    assert "<script>" not in html
-    assert "&lt;script&gt;" in html
 
 
 def test_a_code_that_is_a_sentence_stands_under_what_it_means() -> None:

@@ -8,7 +8,6 @@ from events.event import EventPlace, Raw
 from events.vocabulary import Kind, Status
 from statesvc.addons.evidence.code_meanings import code_meaning
 from statesvc.addons.evidence.evidence_report import report_of
-from statesvc.addons.evidence.gather import SeveralShipmentsError, Wanted, gather
 from statesvc.addons.evidence.summary import EvidenceSummary
 from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.addons.evidence.test_dispute import STATEMENT
@@ -147,48 +146,6 @@ async def test_the_answer_tells_no_delivery_from_one_before_the_return(event_log
     assert dict(returned.facts)["State"] == "returned"
 
 
-async def test_a_number_used_twice_asks_which_parcel_and_the_page_says_which_it_is(
-    event_log: Story,
-) -> None:
-    for day, discriminator in enumerate(("old", "new")):
-        minute = day * 60 * 24 * 40
-        await event_log.say(
-            scan(NUMBER, minute, Status.PICKED_UP, discriminator=discriminator),
-            scan(NUMBER, minute + 1500, Status.DELIVERED, discriminator=discriminator),
-        )
-    await event_log.seal()
-    wanted = Wanted(
-        carrier_id="ups",
-        number=NUMBER,
-        discriminator=None,
-        keyring=event_log.keyring,
-        personal=True,
-        archive=None,
-    )
-    with pytest.raises(SeveralShipmentsError) as refused:
-        await gather(event_log.connection, wanted)
-    asked: dict[str, Any] = {
-        "carrier_id": "ups",
-        "number": NUMBER,
-        "keyring": event_log.keyring,
-        "personal": True,
-        "archive": None,
-    }
-    bundle = (await gather(event_log.connection, Wanted(discriminator="old", **asked))).sealed()
-    assert (
-        "`new`: delivered, last heard of on 2026-04-11; `old`: delivered, last heard of on"
-        " 2026-03-02" in str(refused.value)
-    )
-    assert both(bundle, keys_of(bundle)) == (True, True)
-    assert report_of(bundle).summary.notices == [
-        (
-            "This number was used twice; this is the parcel of 1 Mar 2026 to 2 Mar 2026, which the"
-            " carrier calls old. Not part of this document: the one that is delivered, last heard of on"
-            " 11 Apr 2026, 09:00:00 UTC."
-        )
-    ]
-
-
 async def test_a_code_is_said_in_english_and_a_signer_in_the_words_is_not_denied(
     event_log: Story,
 ) -> None:
@@ -200,15 +157,7 @@ async def test_a_code_is_said_in_english_and_a_signer_in_the_words_is_not_denied
     )
     await event_log.say(reading, carrier_id="sf_express")
     await event_log.seal()
-    wanted = Wanted(
-        carrier_id="sf_express",
-        number=NUMBER,
-        discriminator=None,
-        keyring=event_log.keyring,
-        personal=True,
-        archive=None,
-    )
-    facts = dict(report_of((await gather(event_log.connection, wanted)).sealed()).summary.facts)
+    facts = dict(report_of(await bundle_of(event_log, carrier_id="sf_express")).summary.facts)
     assert facts["Its words"] == f"“{words}”"
     assert facts["Its code"].startswith("80: “")
     assert facts["Its code"].endswith("read as “delivered”")

@@ -153,22 +153,15 @@ def test_thousands_are_a_short_document_and_an_annex_with_all_of_them(words: str
     assert annex.pages > PAGES_MAX
 
 
-def test_the_summary_stays_on_its_page() -> None:
-    facts = [(f"Fact {number}", "many words " * 20) for number in range(12)]
-    printed = print_report(
-        report(line(0), facts=facts, stated=facts, remarks=["a remark " * 30] * 4)
-    )
-    assert printed.document.summary_page <= 2
-    assert printed.document.pages <= PAGES_MAX
-
-
-def test_what_does_not_fit_the_first_page_is_cut_behind_a_clause() -> None:
+def test_the_summary_stays_on_its_page_and_what_does_not_fit_is_cut_behind_a_clause() -> None:
     facts = [(f"Fact {number}", "many words " * 20) for number in range(12)]
     remark = "On 12 Jul 2019 the carrier also reported “in transit” (statement 7). " * 5
-    text = text_of(
-        print_report(report(line(0), facts=facts, stated=facts, remarks=[remark] * 4)).document, 0
-    )
-    assert "(statement 7). …" in text
+    document = print_report(
+        report(line(0), facts=facts, stated=facts, remarks=[remark] * 4)
+    ).document
+    assert document.summary_page <= 2
+    assert document.pages <= PAGES_MAX
+    assert "(statement 7). …" in text_of(document, 0)
 
 
 def test_a_picture_is_printed_and_one_that_cannot_be_read_is_left_out() -> None:

@@ -20,23 +20,12 @@ from events.merkle.checkpoint import NoteSigner, VerifierKey, read_checkpoint
 from events.vocabulary import Status
 from statesvc.addons.evidence.bundle import proof_files
 from statesvc.addons.evidence.check_bundle import check
-from statesvc.addons.evidence.gather import GatheredEvidence, Wanted, gather
+from statesvc.addons.evidence.gather import GatheredEvidence
+from tests.addons.evidence.test_bundle import gathered_of
 from tests.migrations.kept_release import KeptRelease, kept_releases
-from tests.world.story import Story, scan, story
+from tests.world.story import scan, story
 
 NUMBERS = [f"1ZPROOF{number:03}" for number in range(10)]
-
-
-async def evidence_of(log: Story, number: str) -> GatheredEvidence:
-    wanted = Wanted(
-        carrier_id="ups",
-        number=number,
-        discriminator=None,
-        keyring=log.keyring,
-        personal=True,
-        archive=None,
-    )
-    return await gather(log.connection, wanted)
 
 
 def pem_of(key: VerifierKey) -> bytes:
@@ -58,7 +47,7 @@ async def test_other_programs_hold_each_proof_of_ten_parcels(database: Any) -> N
         for minute, number in enumerate(NUMBERS * 3):
             await log.say(scan(number, minute, Status.IN_TRANSIT))
         await log.seal()
-        all_evidence = [await evidence_of(log, number) for number in NUMBERS]
+        all_evidence = [await gathered_of(log, number) for number in NUMBERS]
     for evidence in all_evidence:
         files = evidence.standard_proofs()
         key = evidence.signers[-1].verifier
@@ -84,7 +73,7 @@ async def test_the_verifier_of_each_release_holds_the_evidence_of_today(
         for number in NUMBERS:
             await log.parcel(number)
         await log.seal()
-        all_evidence = [await evidence_of(log, number) for number in NUMBERS]
+        all_evidence = [await gathered_of(log, number) for number in NUMBERS]
     with zipfile.ZipFile(kept.evidence) as released:
         verifier = released.extract("verify_evidence.py", tmp_path)
     file = tmp_path / "evidence.json"
@@ -150,7 +139,7 @@ async def test_each_fault_is_refused_by_the_others_and_by_ours(database: Any, fa
         for minute in range(5):
             await log.say(scan(NUMBERS[0], minute, Status.IN_TRANSIT))
         await log.seal()
-        evidence = await evidence_of(log, NUMBERS[0])
+        evidence = await gathered_of(log, NUMBERS[0])
     key, entry = evidence.signers[-1].verifier, evidence.bundle["entries"][2]
     files, names = evidence.standard_proofs(), proof_files(entry)
     for name, faults in zip(names, (TLOG_FAULTS, COSE_FAULTS), strict=True):
@@ -173,7 +162,7 @@ async def test_a_proof_of_another_entry_is_refused(database: Any) -> None:
         for minute in range(5):
             await log.say(scan(NUMBERS[0], minute, Status.IN_TRANSIT))
         await log.seal()
-        evidence = await evidence_of(log, NUMBERS[0])
+        evidence = await gathered_of(log, NUMBERS[0])
     key, entries = evidence.signers[-1].verifier, evidence.bundle["entries"]
     files = evidence.standard_proofs()
     for name, other in zip(proof_files(entries[1]), proof_files(entries[2]), strict=True):
@@ -192,7 +181,7 @@ async def test_the_second_signature_of_the_head_is_held_where_it_is_or_must_be(
         for _ in range(2):
             await log.say(scan(NUMBERS[0], 1, Status.IN_TRANSIT))
             await log.seal()
-        evidence = await evidence_of(log, NUMBERS[0])
+        evidence = await gathered_of(log, NUMBERS[0])
         assert len(await log.rows("SELECT FROM statesvc.second_signature")) == 1
     ed25519, ml_dsa = evidence.signers[-1].verifier, evidence.signers[-1].cosigner
     assert ml_dsa is not None

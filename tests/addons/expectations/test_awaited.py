@@ -13,7 +13,6 @@ from statesvc.privacy.erasure import Erasure, erase
 from tests.statesvc.api.test_sent_notifications import listed as sent_to
 from tests.statesvc.api.test_sent_notifications import resent, sent, shown
 from tests.statesvc.api.test_subscription_replay import subscribe
-from tests.world.story import Story
 
 STATE = "/v1/shipments/ups/1z 99"
 PATH = f"{STATE}/awaited"
@@ -47,9 +46,7 @@ async def test_an_awaited_number_answers_before_its_first_scan(api: Any, scan: A
     assert (await api.get(STATE)).body["version"] == 1
 
 
-async def test_never_heard_is_a_flag_in_the_state_in_a_lookup_and_in_the_past(
-    api: Any, database: Any
-) -> None:
+async def test_never_heard_is_a_flag_in_the_state_and_in_a_lookup(api: Any, database: Any) -> None:
     await put(api)
     await never_heard(api, database)
     shown = (await api.get(STATE)).body
@@ -66,21 +63,6 @@ async def test_never_heard_is_a_flag_in_the_state_in_a_lookup_and_in_the_past(
         0,
         shown["shipment_id"],
     )
-    log = Story(api.connection, api.keyring)
-    await database.clock.advance(-49 * 3600)
-    before = await database.clock.now()
-    await database.clock.advance(49 * 3600)
-    sealed_at = (await log.seal()).created_at
-    assert (await api.get(STATE, params={"as_of": sealed_at.isoformat()})).body["flags"] == [
-        "never_heard"
-    ]
-    await database.clock.advance(60)
-    after = await database.clock.now()
-    assert (
-        await api.get(STATE, params={"as_of": (before - timedelta(hours=1)).isoformat()})
-    ).status == 404
-    then = await api.get(STATE, params={"as_of": after.isoformat()})
-    assert (then.status, then.body["flags"]) == (200, ["never_heard"]), then.body
 
 
 async def test_it_is_awaited_no_longer(api: Any) -> None:

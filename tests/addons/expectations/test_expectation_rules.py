@@ -13,7 +13,7 @@ from events.carriers.carrier import Carrier
 from statesvc.addons.expectations import watcher
 from statesvc.addons.expectations.watcher import rearm
 from tests.addons.expectations.test_observe import flags, say, watch
-from tests.addons.mappings.test_code_mapping_commands import royalmail
+from tests.addons.mappings.test_code_mappings import royalmail
 from tests.world.shell import Shell, use
 from tests.world.shop import ACME, Shop
 

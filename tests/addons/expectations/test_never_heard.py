@@ -3,7 +3,6 @@ entry and a notification.
 """
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,10 +15,9 @@ from statesvc.addons.expectations.awaited_numbers import await_number
 from statesvc.addons.expectations.observe import WatchReport
 from statesvc.addons.expectations.watcher import observe_never_heard
 from statesvc.log.json_compression import decompress_json
-from statesvc.shipments.rebuild.rebuild import Rebuild
 from statesvc.shipments.references import AttachedTo
 from tests.statesvc.worker.log_check import check_log
-from tests.world.shop import ACME, CARRIER_ID, Shop, says
+from tests.world.shop import CARRIER_ID, Shop
 
 HOUR = 3600.0
 
@@ -36,14 +34,6 @@ async def watch(shop: Shop, *, hours: float = 0) -> WatchReport:
 async def observed(shop: Shop) -> list[dict[str, Any]]:
     rows = await shop.rows("SELECT canonical FROM statesvc.observation ORDER BY batch_id, ordinal")
     return [json.loads(decompress_json(canonical)) for (canonical,) in rows]
-
-
-async def drifts(shop: Shop) -> list[Any]:
-    """Return the shipments whose row is not what the log adds up to."""
-    _, found = await Rebuild(
-        owner_dsn=shop.database.owner_dsn, actor="t", processes=1, progress=lambda *_: None
-    ).compare()
-    return found
 
 
 async def subscribe(shop: Shop, parcels: str = "all") -> None:
@@ -81,27 +71,6 @@ async def test_nothing_heard_in_time_is_observed_once_as_entry_and_notification(
     await check_log(shop.connection, shop.keyring)
 
 
-async def test_an_event_in_time_cancels_it_and_costs_the_push_nothing(shop: Shop) -> None:
-    await awaits(shop, "A1")
-    await shop.say({"number": "a-1", "status": "in_transit"})
-    assert await shop.value("SELECT count(*) FROM statesvc.awaited_number") == 1, (
-        "no append looks at it"
-    )
-    assert (await watch(shop, hours=49)).observations == []
-    assert await shop.value("SELECT count(*) FROM statesvc.awaited_number") == 0
-
-
-async def test_an_aggregator_that_names_the_carrier_is_heard_too(shop: Shop) -> None:
-    shop.context.carriers["hub"] = replace(ACME, carrier_id="hub")  # type: ignore[index]
-    await awaits(shop, "A1")
-    await shop.push(
-        says({"number": "A1", "status": "in_transit", "parcel_carrier_id": CARRIER_ID}),
-        carrier_id="hub",
-    )
-    await shop.work()
-    assert (await watch(shop, hours=49)).observations == []
-
-
 async def test_a_number_with_a_discriminator_is_heard(shop: Shop) -> None:
     await awaits(shop, "A1")
     await shop.say({"number": "A1", "status": "in_transit", "discriminator": "x"})
@@ -112,37 +81,6 @@ async def test_a_message_that_only_names_the_number_says_nothing_of_it(shop: Sho
     await awaits(shop, "A1")
     await shop.say(named=["A1"])
     assert len((await watch(shop, hours=49)).observations) == 1
-
-
-@pytest.mark.usefixtures("own_processes")
-async def test_what_comes_later_is_a_shipment_without_it_and_a_rebuild_agrees(shop: Shop) -> None:
-    await subscribe(shop)
-    await awaits(shop, "A1")
-    await watch(shop, hours=49)
-    await shop.say({"number": "A1", "status": "in_transit"})
-    assert await shop.value("SELECT flags FROM statesvc.shipment") == []
-    assert await drifts(shop) == []
-    assert await shop.value("SELECT count(*) FROM statesvc.notification") == 2
-
-
-@pytest.mark.parametrize("scope", [CARRIER_ID, "*"])
-async def test_of_a_carrier_that_is_held_nothing_is_concluded_though_it_never_pushed(
-    shop: Shop, scope: str
-) -> None:
-    await awaits(shop, "A1")
-    await shop.connection.execute(
-        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES (%s, true,"
-        " now(), 't')",
-        (scope,),
-    )
-    report = await watch(shop, hours=49)
-    assert (report.due, report.put_off, report.observations) == (1, 1, [])
-    await shop.connection.execute("UPDATE statesvc.rollout SET hold = false")
-    report = await watch(shop, hours=2)
-    (since,) = [one.deadline.due_at for one in report.observations]
-    assert since == await shop.value(
-        "SELECT awaited_at + interval '48 hours' FROM statesvc.awaited_number"
-    ), "not when it was looked at"
 
 
 async def test_a_first_message_that_is_being_appended_goes_first(shop: Shop) -> None:

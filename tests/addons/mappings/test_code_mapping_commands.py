@@ -3,12 +3,12 @@ back.
 """
 
 import base64
-import json
 from dataclasses import replace
 
 import pytest
 
 from events.carriers import CARRIERS
+from tests.addons.mappings.test_code_mappings import australiapost, easypost, royalmail, statuses
 from tests.world.shell import Shell, use
 from tests.world.shop import Shop
 
@@ -22,54 +22,6 @@ def royal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
     shop.context = replace(shop.context, carriers=CARRIERS)
     return shop
-
-
-def royalmail(number: str, code: str, at: str = "2026-03-02T10:04:00+00:00") -> bytes:
-    event = {
-        "eventCode": code,
-        "eventName": "Item with Zaphod",
-        "eventDateTime": at,
-        "locationName": "Leeds DO",
-    }
-    return json.dumps({"mailPieces": {"mailPieceId": number, "events": [event]}}).encode()
-
-
-def australiapost(number: str, words: str) -> bytes:
-    event = {"date": "2026-03-02T10:04:00+11:00", "description": words, "location": "SYDNEY NSW"}
-    return json.dumps(
-        {
-            "tracking_results": [
-                {
-                    "tracking_id": number,
-                    "trackable_items": [{"article_id": number, "events": [event]}],
-                }
-            ]
-        }
-    ).encode()
-
-
-def easypost(number: str, status: str, detail: str) -> bytes:
-    scan = {
-        "datetime": "2026-03-02T10:04:00Z",
-        "status": status,
-        "status_detail": detail,
-        "message": "Seen",
-        "tracking_location": {},
-    }
-    tracker = {
-        "object": "Tracker",
-        "tracking_code": number,
-        "status": status,
-        "carrier": "USPS",
-        "tracking_details": [scan],
-    }
-    return json.dumps(
-        {"object": "Event", "description": "tracker.updated", "result": tracker}
-    ).encode()
-
-
-async def statuses(shop: Shop) -> dict[str, int]:
-    return dict(await shop.rows("SELECT status, count(*)::int FROM statesvc.shipment GROUP BY 1"))
 
 
 async def test_a_code_is_previewed_taught_and_read_again(royal: Shop, shell: Shell) -> None:
@@ -164,21 +116,6 @@ async def test_a_text_is_taught_where_the_carrier_prints_no_code(royal: Shop, sh
     assert "text handed  to the ROBOT" in await shell(
         "carriers", "mappings", "australiapost", *personal
     )
-    for table in ("code_mapping", "mapped_text", "action"):
-        assert (
-            "robot" not in str(await royal.rows(f"SELECT t::text FROM statesvc.{table} t")).lower()
-        )
-    await shell(
-        "carriers",
-        "unmap",
-        "australiapost",
-        "--text",
-        "Handed to the robot",
-        "--why",
-        "in the table",
-        "--yes",
-    )
-    assert await royal.value("SELECT count(*) FROM statesvc.mapped_text") == 0
 
 
 async def test_what_the_list_of_unknown_codes_prints_is_taken_and_it_prints_the_command(
@@ -210,18 +147,6 @@ async def test_what_the_list_of_unknown_codes_prints_is_taken_and_it_prints_the_
     await shell(
         "carriers", "unmap", "easypost", "--code", "in_transit/seen", "--why", "wrong", "--yes"
     )
-
-
-async def test_a_mapping_that_no_event_meets_is_refused_unless_forced(
-    royal: Shop, shell: Shell
-) -> None:
-    await royal.push(royalmail("AB1GB", "EVZZ9"), carrier_id="royalmail")
-    await royal.work()
-    for code in ("EVZZ8", "(.*)+$", "event/EVZZ9"):
-        lesson = ("carriers", "map", "royalmail", "--code", code, "--info", "--why", "x", "--yes")
-        assert "no event has this code" in await shell(*lesson, exit_code=1)
-    assert await royal.value("SELECT count(*) FROM statesvc.code_mapping") == 0
-    assert "revision 1" in await shell(*lesson, "--force")
 
 
 async def test_what_makes_no_sense_is_refused_before_anything_is_asked(

@@ -192,11 +192,3 @@ async def test_a_run_goes_on_where_it_was_stopped(
     )
     assert gone_on[0] == checked[3], "the three that it had done are not checked again"
     assert not state.exists()
-
-
-async def test_a_verification_reads_as_the_service_and_changes_nothing(
-    database: Any, event_log: Story
-) -> None:
-    await event_log.everything()
-    assert places(verify(database)) == []
-    assert (await event_log.rows("SELECT count(*) FROM statesvc.unsealed"))[0][0] > 0

@@ -16,7 +16,7 @@ from projections.fact import Fact
 from projections.fold import fold
 from projections.state import ShipmentState
 from statesvc.shipments import as_of as past
-from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
+from statesvc.shipments.as_of import find_shipment_at, horizon_at
 from statesvc.shipments.find import FoundShipment
 from tests.projections.stated_fact import fact_of
 from tests.world.story import Story, scan
@@ -146,16 +146,6 @@ async def _clamped(log: Story, instant: datetime) -> tuple[Status, int]:
     found = await find_shipment_at(log.connection, horizon, carrier_id="ups", number="1ZA")
     assert isinstance(found, FoundShipment)
     return Status(found.shipment.status), found.shipment.version
-
-
-def test_a_horizon_names_its_last_entry() -> None:
-    at = datetime.fromisoformat("2026-03-01T00:00:00+00:00")
-    assert Horizon(3, at, clamped=True).members == {
-        "as_of": at,
-        "as_of_log_index": 2,
-        "as_of_clamped": True,
-    }
-    assert Horizon(0, at, clamped=False).members["as_of_log_index"] is None
 
 
 async def test_the_calls_answer_as_of(api: Any, scan: Callable[..., Any]) -> None:

@@ -150,16 +150,10 @@ async def test_a_very_long_audit_is_read_in_windows_that_lose_nothing(api: Any, 
     ]
 
 
-async def test_scope_audit_is_needed_and_scope_pii_opens_names(api: Any, scan: Any) -> None:
-    await api.carriers.say(
-        scan("7", Status.DELIVERED, signed_by="A. Person", description="At the door")
-    )
+async def test_scope_audit_is_needed(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("7", Status.DELIVERED))
     refused = await api.get("/v1/shipments/ups/7/audit", scopes="read pii")
     assert (refused.status, refused.body["required_scope"]) == (403, "audit")
-    assert "A. Person" not in str(await audit(api, "7"))
-    opened = await audit(api, "7", scopes="audit pii", include="personal")
-    assert opened["shipment"]["signed_by"] == opened["events"][0]["signed_by"] == "A. Person"
-    assert opened["events"][0]["description"] == "At the door"
 
 
 async def test_a_personal_part_that_does_not_open_is_never_shown_as_absent(

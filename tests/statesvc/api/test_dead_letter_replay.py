@@ -365,11 +365,18 @@ async def test_discarding_needs_a_reason_and_is_final(api: Any) -> None:
     assert (await post(api, "/v1/dead-letters/99/replay")).status == 404
 
 
-async def test_scope_ops_is_needed_to_act(api: Any) -> None:
-    for path in (
-        "/v1/dead-letters/replay",
-        "/v1/dead-letters/1/replay",
-        "/v1/dead-letters/1/discard",
-    ):
-        reply = await api.call("POST", path, scopes="read audit pii subscriptions ingest", json={})
-        assert (reply.status, reply.body["required_scope"]) == (403, "ops")
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/dead-letters"),
+        ("GET", "/v1/dead-letters/1"),
+        ("GET", "/v1/queue"),
+        ("GET", "/v1/rollouts/ups"),
+        ("POST", "/v1/dead-letters/replay"),
+        ("POST", "/v1/dead-letters/1/replay"),
+        ("POST", "/v1/dead-letters/1/discard"),
+    ],
+)
+async def test_scope_ops_is_needed(api: Any, method: str, path: str) -> None:
+    reply = await api.call(method, path, scopes="read audit pii subscriptions ingest")
+    assert (reply.status, reply.body["required_scope"]) == (403, "ops")

@@ -42,34 +42,6 @@ async def test_an_event_has_the_keys_of_the_contract(api: Any, scan: Any) -> Non
     assert not {"description", "signed_by", "delivery_address"} & shown.keys()
 
 
-async def test_personal_fields_are_shown_to_scope_pii_and_null_after_erasure(
-    api: Any, scan: Any
-) -> None:
-    await api.carriers.say(
-        scan("3", Status.DELIVERED, description="Left with A. Person", signed_by="A. Person")
-    )
-    (shown,) = (
-        await api.get(
-            "/v1/shipments/ups/3/history", scopes="read pii", params={"include": "personal"}
-        )
-    ).body["items"]
-    assert (shown["description"], shown["signed_by"], shown["delivery_address"]) == (
-        "Left with A. Person",
-        "A. Person",
-        None,
-    )
-    await api.carriers.execute(
-        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()"
-    )
-    (erased,) = (
-        await api.get(
-            "/v1/shipments/ups/3/history", scopes="read pii", params={"include": "personal"}
-        )
-    ).body["items"]
-    assert (erased["description"], erased["signed_by"], erased["erased"]) == (None, None, True)
-    assert erased["status"] == "delivered"
-
-
 async def test_a_late_scan_between_two_pages_repeats_and_loses_nothing(api: Any, scan: Any) -> None:
     await api.carriers.say(
         *(scan("4", Status.IN_TRANSIT, minutes=10 * place) for place in range(1, 6))

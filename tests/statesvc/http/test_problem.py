@@ -228,10 +228,6 @@ async def test_a_body_that_is_no_json_or_too_large_is_refused(client: Client) ->
     assert (answer.status, (await answer.json(content_type=None))["code"]) == (413, "too_large")
 
 
-def test_every_code_has_a_meaning() -> None:
-    assert set(PROBLEM_KINDS) == set(Code)
-
-
 def test_each_code_is_in_the_table_and_the_table_is_the_page() -> None:
     assert set(PROBLEM_KINDS) == set(Code)
     assert page() == PAGE.read_text("utf-8"), "write it: python -m tests.errors_page"
