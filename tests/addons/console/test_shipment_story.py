@@ -6,7 +6,6 @@ from statesvc.addons.console.shipment_story import (
     came_late,
     contradicting,
     notified_changes,
-    status_style,
 )
 
 
@@ -128,11 +127,3 @@ def test_who_was_notified_stands_at_the_statement_that_caused_it() -> None:
             "shop.example.com is still to be notified",
         ]
     }
-
-
-def test_every_status_has_a_style() -> None:
-    assert (status_style("delivered"), status_style("lost"), status_style("in_transit")) == (
-        "good",
-        "bad",
-        "move",
-    )

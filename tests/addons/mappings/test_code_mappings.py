@@ -128,6 +128,8 @@ async def test_a_code_is_seen_previewed_mapped_and_read_again(api: Any, royal: S
     ) == (True, "their letter", False)
     await push_unknown(royal, 4)
     assert await statuses(royal) == {"unknown": 3, "delivery_attempted": 1}
+    versions = "SELECT normalizer FROM statesvc.event WHERE kind = 'scan'"
+    assert await royal.value(versions) == "royalmail@1+m1"
     (unknown,) = (await get(api, "/v1/unmapped-codes")).body["items"]
     assert unknown["mapped"]["status"] == "delivery_attempted"
 
@@ -287,15 +289,6 @@ async def test_type_and_code_are_taken_as_the_history_joins_them(api: Any, royal
     assert (await post(api, f"{path}/preview", **joined)).body["events"] == 1
     taught = (await post(api, path, **joined, why="their list")).body
     assert (taught["raw_type"], taught["raw_code"]) == ("in_transit", "seen")
-
-
-async def test_a_list_has_pages(api: Any) -> None:
-    for number in range(5):
-        await post(
-            api, MAPPINGS, raw_code=f"EV{number}", meaning={"kind": "info"}, why="x", force=True
-        )
-    pages = await api.pages(MAPPINGS, scopes="ops", limit=2)
-    assert [[each["revision"] for each in page] for page in pages] == [[5, 4], [3, 2], [1]]
 
 
 @pytest.mark.parametrize(

@@ -194,46 +194,6 @@ async def test_only_what_came_since_and_only_what_the_version_read(shop: Shop) -
     assert (await again(shop)).messages == 2
 
 
-async def test_a_mapping_is_in_effect_at_the_next_claim_and_one_run_reads_the_old_events(
-    shop: Shop,
-) -> None:
-    for number in ("A1", "A2"):
-        await shop.say({"number": number, "kind": "unmapped", "code": "NEW"})
-    revision = await add_mapping(
-        shop.connection,
-        MappedCode(CARRIER_ID, "T", "NEW"),
-        Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY),
-        why="their manual",
-        actor="tester",
-    )
-    await shop.say({"number": "A3", "kind": "unmapped", "code": "NEW"})
-    assert await status(shop, "A3") == "out_for_delivery"
-    (event,) = await shop.events("A3")
-    assert (event["kind"], event["normalizer_version"]) == ("scan", f"1+m{revision}")
-    report = await again(shop)
-    assert (report.corrected, report.codes) == (2, {("T", "NEW")})
-    assert (await status(shop, "A1"), await status(shop, "A2")) == (
-        "out_for_delivery",
-        "out_for_delivery",
-    )
-    assert await shop.rows(
-        "SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE kind = 'code'"
-    ) == [("replayed", "tester")]
-    assert (await again(shop)).corrected == 0
-    assert [
-        verb for (verb,) in await shop.rows("SELECT verb FROM statesvc.action ORDER BY batch_id")
-    ][:2] == ["map_code", "renormalize"]
-    await add_mapping(
-        shop.connection,
-        MappedCode(CARRIER_ID, "T", "NEW"),
-        None,
-        why="it was wrong",
-        actor="tester",
-    )
-    await shop.say({"number": "A4", "kind": "unmapped", "code": "NEW"})
-    assert await status(shop, "A4") == "unknown"
-
-
 async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(shop: Shop) -> None:
     await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
     await shop.push(says({"number": "LATE", "kind": "unmapped", "code": "NEW"}))
@@ -400,30 +360,6 @@ async def test_erased_a_text_in_the_place_of_a_code_is_still_read_by_the_table_t
     assert (
         await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1
     ), "not all of its texts are known"
-
-
-async def test_a_text_is_mapped_by_what_stands_for_it(shop: Shop) -> None:
-    text = MappedCode(CARRIER_ID, "T", "Left with Ann")
-    with pytest.raises(ValueError, match="text"):
-        await add_mapping(
-            shop.connection, text, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester"
-        )
-    await shop.say({"number": "A1", "kind": "unmapped", "code": "LEFT WITH ANN"})
-    code = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code="Left with Ann").clear(
-        shop.keyring.carrier_digest(CARRIER_ID)
-    )
-    await add_mapping(
-        shop.connection, code, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester"
-    )
-    assert (await again(shop)).corrected == 1
-    assert await status(shop, "A1") == "lost"
-    assert "Ann" not in str(await shop.rows("SELECT * FROM statesvc.code_mapping"))
-    assert "Ann" not in str(
-        await shop.rows("SELECT convert_from(canonical, 'UTF8') FROM statesvc.action")
-    )
-    assert (
-        await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 0
-    )
 
 
 async def in_parts(shop: Shop, **scope: Any) -> list[HistoryReread]:

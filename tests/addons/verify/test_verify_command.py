@@ -146,13 +146,14 @@ async def test_wrong_use_is_told(
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_the_log_s_key_is_rotated_and_retired(sealed_log: Story, shell: Any) -> None:
+async def test_the_log_s_key_is_rotated_and_retired(database: Database, shell: Any) -> None:
     assert "no key yet" in await shell("keys", "log", exit_code=1)
-    old = (await shell("keys", "log")).splitlines()[1].split()[0]
-    new = (await shell("keys", "rotate-log", "--why", "a year has passed")).strip()
-    assert "no checkpoint covers" in await shell("keys", "retire-log", old, exit_code=1)
-    await sealed_log.seal()
-    await shell("keys", "retire-log", old)
+    async with sealed_story(database) as log:
+        old = (await shell("keys", "log")).splitlines()[1].split()[0]
+        new = (await shell("keys", "rotate-log", "--why", "a year has passed")).strip()
+        assert "no checkpoint covers" in await shell("keys", "retire-log", old, exit_code=1)
+        await log.seal()
+        await shell("keys", "retire-log", old)
     shown = await shell("keys", "log")
     assert new in shown
     assert "consistent" in await shell("verify", "--processes", "1")

@@ -184,11 +184,6 @@ def test_a_category_is_believed_only_where_every_finer_field_is_unknown(
     assert finest(*levels) == meaning
 
 
-def test_no_rejections_are_none() -> None:
-    assert not Rejections()
-    assert tuple(Rejections()) == ()
-
-
 def test_the_first_are_told_and_the_rest_counted() -> None:
     rejections = Rejections()
     for index in range(LISTED_MAX):

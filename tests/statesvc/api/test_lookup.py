@@ -55,15 +55,6 @@ async def test_a_shipment_reads_as_it_does_by_its_number(api: Any, scan: Any) ->
     }
 
 
-async def test_a_number_that_is_printed_with_more_around_it_is_found_without_its_carrier(
-    api: Any, scan: Any
-) -> None:
-    number = "9400136208303372182300"
-    await api.carriers.say(scan(number, Status.IN_TRANSIT), carrier_id="usps")
-    ((found,),) = [one["shipments"] for one in (await look_up(api, f"42089501{number}"))["items"]]
-    assert found["tracking_number"] == number
-
-
 @pytest.mark.parametrize("carrier_id", ["ups", None])
 async def test_references_before_the_first_scan_are_there_with_version_0(
     api: Any, scan: Any, carrier_id: str | None

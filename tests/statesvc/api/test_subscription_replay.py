@@ -2,7 +2,7 @@
 disabled; each under its one id.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -274,14 +274,6 @@ async def test_a_range_before_the_subscription_was_made_is_for_keys_that_may_rea
         headers={"Authorization": f"Bearer {key}"},
     )
     assert (await plain.json())["since"] == made.body["created_at"]
-
-
-async def test_nothing_was_missed_before_the_subscription_was_made(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
-    subscription_id = await subscribe(api)
-    done = await replay(api, subscription_id)
-    assert counts(done) == (0, 0, 0, 0, 0)
-    assert datetime.fromisoformat(done["since"]) > datetime.now(UTC) - timedelta(minutes=5)
 
 
 async def test_a_range_that_is_none_and_a_subscription_that_is_none_are_refused(api: Any) -> None:
