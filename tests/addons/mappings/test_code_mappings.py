@@ -220,7 +220,7 @@ async def test_texts_are_shown_to_those_who_may_read_them_and_stand_nowhere_in_c
 
 
 async def test_a_reason_narrows_a_code_down(api: Any) -> None:
-    narrow = {**LESSON, "raw_reason": "07"}
+    narrow: dict[str, Any] = {**LESSON, "raw_reason": "07"}
     taught = (await post(api, MAPPINGS, **narrow, why="their letter", force=True)).body
     assert taught["raw_reason"] == "07"
     assert (await post(api, f"{MAPPINGS}/preview", **{**narrow, "raw_reason": "08"})).body[
