@@ -214,13 +214,15 @@ async def test_texts_are_shown_to_those_who_may_read_them_and_stand_nowhere_in_c
         "SELECT count(*) FROM statesvc.action WHERE verb = 'read_personal'"
     )
     assert readings == 1, "the first reading of an hour is on record"
-    taken_back = {"raw_text": "Handed to the robot", "meaning": None, "why": "in the table"}
-    assert (await post(api, path, **taken_back)).status == 201
+    taken_back = await post(
+        api, path, raw_text="Handed to the robot", meaning=None, why="in the table"
+    )
+    assert taken_back.status == 201
     assert await royal.value("SELECT count(*) FROM statesvc.mapped_text") == 0
 
 
 async def test_a_reason_narrows_a_code_down(api: Any) -> None:
-    narrow: dict[str, Any] = {**LESSON, "raw_reason": "07"}
+    narrow = {**LESSON, "raw_reason": "07"}
     taught = (await post(api, MAPPINGS, **narrow, why="their letter", force=True)).body
     assert taught["raw_reason"] == "07"
     assert (await post(api, f"{MAPPINGS}/preview", **{**narrow, "raw_reason": "08"})).body[
