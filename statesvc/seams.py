@@ -36,7 +36,9 @@ class AddOn:
     `commands` by the group of `statesvc --help`. `paths` and `schemes`: the calls and the
     targets that are answered with the add-on's name while it is off. `operations`: of the API.
     `computations`: by name, for the computing processes. `pages`: routes beside the API.
-    `jobs`: by role, the makers of its components. `findings`: checks of the running service.
+    `lasting_calls`: makes calls of the role api that no deadline ends, and their component, which
+    stops when the drain begins. `jobs`: by role, the makers of its components. `findings`: checks
+    of the running service.
     `doctor`: checks of the installation. `targets`: the kind of target of its schemes.
     `history`: the module that reads archived files. `cluster`: opens a cluster that reads whole
     logs. `documents`: verifies a file. `catch_up`: does at once the work that the jobs would have
@@ -49,6 +51,7 @@ class AddOn:
     operations: str = ""
     computations: Mapping[str, str] = field(default_factory=dict)
     pages: str = ""
+    lasting_calls: str = ""
     jobs: Mapping[str, str] = field(default_factory=dict)
     findings: str = ""
     doctor: str = ""

@@ -12,12 +12,12 @@ from typing import Any, Final, cast
 import orjson
 
 from statesvc import __version__
+from statesvc.addons.stream.routes import stream_route
+from statesvc.addons.stream.tickets import Tickets
 from statesvc.api.call_examples import call_examples
 from statesvc.api.event_documents import hooks
 from statesvc.api.routes import routes as api_routes
 from statesvc.api.served_context import served_context
-from statesvc.api.stream.routes import routes as stream_routes
-from statesvc.api.stream.tickets import Tickets
 from statesvc.api.submission.routes import routes as submission_routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.http.health import health_routes
@@ -35,7 +35,7 @@ def calls() -> list[Route]:
         *Webhooks(**{field.name: NOTHING for field in fields(Webhooks)}).routes,
         *_calls(submission_routes),
         *api_routes(context),
-        *stream_routes(context, streams=NOTHING, tickets=object.__new__(Tickets)),
+        stream_route(streams=NOTHING, tickets=object.__new__(Tickets)),
         *subscription_routes(context),
         *_calls(health_routes),
     ]

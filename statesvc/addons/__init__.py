@@ -18,6 +18,7 @@ ADDONS: Final = (
     "mcp",
     "shovel",
     "spark",
+    "stream",
     "verify",
     "demo",
 )

@@ -20,6 +20,7 @@ from statesvc.api import rollout_operations as rollouts
 from statesvc.api import shipment_list_operations as shipment_list
 from statesvc.api import shipment_operations as shipments
 from statesvc.api import status_operations as status
+from statesvc.api import transition_operations as transitions
 from statesvc.api.operation_context import Context
 from statesvc.http.operation import Handler, Operation, Route, routes_of
 from statesvc.http.problem import Code, Problem
@@ -36,6 +37,7 @@ def routes(context: Context) -> Sequence[Route]:
         *routes_of(erasure.OPERATIONS, context),
         *routes_of(messages.OPERATIONS, context),
         *routes_of(log.OPERATIONS, context),
+        *routes_of(transitions.OPERATIONS, context),
         *routes_of(proofs.OPERATIONS, context),
         *routes_of(dead_letters.OPERATIONS, context),
         *routes_of(dead_letter_settling.OPERATIONS, context),

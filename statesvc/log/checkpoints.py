@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
+from events.entry.kinds import FIRST_EPOCH
 from events.merkle.checkpoint import read_checkpoint
 from statesvc.database.queries import queries
 
@@ -29,6 +30,19 @@ class SignedHead:
     @property
     def epoch(self) -> int:
         return read_checkpoint(self.note).epoch
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """Number of entries that the newest checkpoint covers, and its epoch."""
+
+    tree_size: int
+    epoch: int
+
+    @classmethod
+    def of(cls, head: SignedHead | None) -> Self:
+        """Return the end of the log; of an empty log before the first checkpoint."""
+        return cls(0, FIRST_EPOCH) if head is None else cls(head.tree_size, head.epoch)
 
 
 async def latest_head(connection: AsyncConnection[Any]) -> SignedHead | None:

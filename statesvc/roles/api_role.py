@@ -20,9 +20,6 @@ from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.routes import refusing_routes
 from statesvc.api.routes import routes as api_routes
 from statesvc.api.served_context import served_context
-from statesvc.api.stream.routes import routes as stream_routes
-from statesvc.api.stream.streams import Streams, limits_of
-from statesvc.api.stream.tickets import Tickets
 from statesvc.api.submission.routes import routes as submission_routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.background.process_pool import ProcessPool
@@ -43,7 +40,7 @@ from statesvc.roles.connection_limits import api_limits, misrouted_limits, reade
 from statesvc.roles.http_server import api_keys, open_ingress, serve, server_component
 from statesvc.roles.runtime import Launch, Runtime, open_runtime, pool_of
 from statesvc.roles.shared_port import SharedPort
-from statesvc.roles.shutdown import Component, ShutdownTimes, run_until_stopped
+from statesvc.roles.shutdown import ShutdownTimes, run_until_stopped
 from statesvc.seams import parts
 
 
@@ -54,6 +51,7 @@ async def run(launch: Launch) -> int:
     allowed = settings.notifier.subscriber_allow
     tombstones = tombstones_of(settings)
     async with (
+        # whoever follows the sealed log here hears of it; the waker sends over the same connection
         open_runtime(launch, api_limits(settings), channels=[SEALED]) as base,
         AsyncExitStack() as stack,
     ):
@@ -86,17 +84,10 @@ async def run(launch: Launch) -> int:
         readings = PersonalReads(base.pool)
         readings.start()
         stack.push_async_callback(readings.close)
-        streams = Streams(
-            base.pool,
-            archive=log_archive,
-            keys=keys,
-            listener=base.listener,
-            woken=base.listener.event(SEALED),
-            telemetry=base.telemetry,
-            limits=limits_of(settings.stream),
-            pressure=lambda: ingress.memory.is_under_pressure,
-        )
-
+        lasting = [
+            made(launch, base, keys, lambda: ingress.memory.is_under_pressure)
+            for made in parts("lasting_calls")
+        ]
         processes = ProcessPool(
             [sys.executable, "-m", "statesvc.roles.computing_process"],
             processes_max=min(settings.api.computing_processes, base.plan.besides),
@@ -111,9 +102,10 @@ async def run(launch: Launch) -> int:
         )
 
         def drain() -> None:
-            # streams end now, not when the server stops: their clients come back elsewhere
             base.readiness.drain()
-            streams.stop()
+            for _, component in lasting:
+                # now, not when the server stops: their clients come back elsewhere
+                component.stop()
 
         context = served_context(
             pool=base.pool,
@@ -140,7 +132,7 @@ async def run(launch: Launch) -> int:
                 archive=log_archive,
             ),
             *api_routes(context),
-            *stream_routes(context, streams, Tickets(signer)),
+            *(route for lasting_routes, _ in lasting for route in lasting_routes),
             *subscription_routes(context),
         ]
         base.metrics.sample_first(sampling(launch, base))
@@ -174,7 +166,7 @@ async def run(launch: Launch) -> int:
         return await run_until_stopped(
             [
                 server_component(server),
-                Component(name="streams", run=streams.run, stop=streams.stop),
+                *(component for _, component in lasting),
                 *([] if shared is None else [shared.part(server)]),
             ],
             helpers=[*base.helpers, *ingress.group_commit.tasks],

@@ -90,6 +90,8 @@ async def test_a_target_of_an_addon_that_is_off_names_it(monkeypatch: pytest.Mon
         ("/v1/reports/promises/late", "expectations"),
         ("/v1/shipments/ups/1Z0001/awaited", "expectations"),
         ("/v1/carriers/ups/mappings/7/renormalize", "mappings"),
+        ("/v1/stream", "stream"),
+        ("/v1/stream/tickets", "stream"),
     ],
 )
 async def test_a_call_of_an_addon_that_is_off_names_it(

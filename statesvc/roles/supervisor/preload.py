@@ -16,7 +16,7 @@ def preload() -> None:
     """Load all modules, and freeze them: a collection's visit would copy their pages."""
     for module in PRELOADED:
         import_module(module)
-    for seam in ("operations", "pages", "targets", "findings"):
+    for seam in ("operations", "pages", "lasting_calls", "targets", "findings"):
         tuple(parts(seam))
     for seam in ("jobs", "computations"):
         tuple(named_parts(seam))

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from statesvc.api.stream.tickets import TicketRequest
+from statesvc.api.transition_operations import TransitionChoice
 from statesvc.cli.operation_table import ListedOperation, operation_named
 from statesvc.http.keys.key_store import Scope
 from tests.world.api import Api
@@ -58,9 +58,9 @@ async def test_a_misspelt_carrier_is_refused_with_what_was_meant(api: Api) -> No
     } == {}
 
 
-def test_a_ticket_for_a_misspelt_carrier_is_refused() -> None:
+def test_a_choice_of_transitions_of_a_misspelt_carrier_is_refused() -> None:
     with pytest.raises(ValidationError, match=re.escape(MEANT)):
-        TicketRequest(carrier_id=[MISSPELT])
+        TransitionChoice(carrier_id=[MISSPELT])
 
 
 def _operations() -> list[ListedOperation]:

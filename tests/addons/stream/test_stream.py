@@ -14,13 +14,13 @@ from psycopg import AsyncConnection
 from pydantic import TypeAdapter
 
 from events.vocabulary import Status
-from statesvc.api.stream.streams import StreamLimits
-from statesvc.api.stream.window import StreamedTransition
+from statesvc.addons.stream.streams import StreamLimits
+from statesvc.api.transition_operations import StreamedTransition
 from statesvc.database.queries import queries
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.log.feed import recorded_span
 from statesvc.subscriptions.key_revocation import revoke_key
-from tests.statesvc.api.stream.conftest import STREAM_LIMITS, Stage
+from tests.addons.stream.conftest import STREAM_LIMITS, Stage
 from tests.world.database import without_triggers
 from tests.world.story import Story, scan
 

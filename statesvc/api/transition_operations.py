@@ -1,30 +1,99 @@
-"""`GET /v1/feed/transitions`: the stream's past, page by page, to catch up.
+"""`GET /v1/feed/transitions`: changes of status, page by page.
 
-Same items, same selection, same cursors as the stream: read to the end, then follow the stream
-after the last `cursor`; no transition is missed or repeated in between. The whole log with its
-proofs is `/v1/feed`, for scope `audit`.
+Same items, same selection, same cursors as the stream of the add-on: read to the end, then follow
+the stream after the last `cursor`; no transition is missed or repeated in between. The whole log
+with its proofs is `/v1/feed`, for scope `audit`.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from psycopg import AsyncConnection
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
+from events.entry.kinds import rfc3339
+from events.vocabulary import Status
 from statesvc.api.log_operations import FEED_DEFAULT, FEED_MAX, lost_cursor
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import CursorText
-from statesvc.api.stream.tail import LogEnd
-from statesvc.api.stream.tickets import TransitionChoice
-from statesvc.api.stream.window import Selection, StreamedTransition, streamed
+from statesvc.api.parameters import CursorText, KnownCarrier
 from statesvc.http.call import Call
 from statesvc.http.operation import operation
 from statesvc.http.problem import Code, Problem
-from statesvc.log.checkpoints import latest_head
+from statesvc.log.checkpoints import LogEnd, latest_head
 from statesvc.log.cursor import LogCursor, LostCursorError, read_cursor, resume
 from statesvc.log.feed import MissingEntryError
-from statesvc.log.transitions import read_transitions
+from statesvc.log.transitions import SealedTransition, read_transitions
+from statesvc.shipments.models import StatusChange, TimeText
+
+_CHOICES_MAX: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Transitions that a client asked for; an empty collection: any."""
+
+    carriers: Collection[str] = frozenset()
+    statuses: Collection[str] = frozenset()
+
+    def takes(self, *, carrier_id: str, status: str) -> bool:
+        """Return whether the client wants a transition of this carrier to this status."""
+        return (not self.carriers or carrier_id in self.carriers) and (
+            not self.statuses or status in self.statuses
+        )
+
+
+class TransitionChoice(BaseModel):
+    """Transitions that a client asks for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    carrier_id: Annotated[
+        list[KnownCarrier],
+        Field(max_length=_CHOICES_MAX, description="Only of these carriers; none: of all."),
+    ] = []
+    status: Annotated[
+        list[Status],
+        Field(max_length=_CHOICES_MAX, description="Only to these statuses; none: to any."),
+    ] = []
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(carriers=frozenset(self.carrier_id), statuses=frozenset(self.status))
+
+
+class StreamedTransition(StatusChange):
+    """The `data` of an event `shipment.status_changed`.
+
+    That of a thin notification, with the index and the time of its log entry.
+    """
+
+    carrier_id: str
+    tracking_number: str
+    occurred_at: Annotated[TimeText, Field(description="When the carrier says it happened.")]
+    sequence: Annotated[
+        int, Field(description="The shipment's version that changed it: as in notifications.")
+    ]
+    log_index: Annotated[
+        int,
+        Field(description="Its place in the log; the event's `id` has the log's epoch before it."),
+    ]
+    recorded_at: Annotated[TimeText, Field(description="When we knew it.")]
+
+
+def streamed(transition: SealedTransition) -> StreamedTransition:
+    """Return the transition as it is sent."""
+    return {
+        "carrier_id": transition.carrier_id,
+        "tracking_number": transition.tracking_number,
+        "from": transition.from_status,
+        "to": transition.to_status,
+        "occurred_at": transition.occurred_at.isoformat(),
+        "sequence": transition.sequence,
+        "log_index": transition.index,
+        "recorded_at": rfc3339(transition.recorded_at),
+    }
 
 
 class TransitionFeedParameters(TransitionChoice):

@@ -1,16 +1,30 @@
-"""The parts of the stream that need no database: the window and the strain."""
+"""The parts of the stream that need no database: its contract, the window and the strain."""
+
+from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statesvc.api.stream.admission import CHECKS, CLOSED_SECONDS, LATE_SECONDS, LoadShedder
-from statesvc.api.stream.window import Frame, Selection, Window
+from statesvc.addons.stream.admission import CHECKS, CLOSED_SECONDS, LATE_SECONDS, LoadShedder
+from statesvc.addons.stream.routes import stream_route
+from statesvc.addons.stream.tickets import Tickets
+from statesvc.addons.stream.window import Frame, Window
+from statesvc.api.transition_operations import Selection
+from statesvc.http.keys.signed_token import TokenSigner
+from statesvc.http.openapi import build_document
 
 ANY = Selection()
 
 
 def frame(index: int) -> Frame:
     return Frame(index, "ups" if index % 2 else "fedex", "delivered", b"")
+
+
+def test_it_is_described_as_events_for_keys_that_may_read() -> None:
+    route = stream_route(cast("Any", None), Tickets(TokenSigner(b"")))
+    described = build_document([route], version="1")["paths"]["/v1/stream"]["get"]
+    assert described["security"] == [{"key": ["read"]}, {"ticket": []}]
+    assert "text/event-stream" in described["responses"]["200"]["content"]
 
 
 @given(

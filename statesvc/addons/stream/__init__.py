@@ -8,3 +8,13 @@ checkpoint --wake-up--> Tail (a reader per process) --> Window (newest transitio
 The log is the buffer: the state of a client is its next index, so no transition is lost or repeated
 however often it comes back, and a slow reader costs other clients no time.
 """
+
+from typing import Final
+
+from statesvc.seams import AddOn
+
+ADDON: Final = AddOn(
+    paths=("/v1/stream", "/v1/stream/tickets"),
+    operations="statesvc.addons.stream.tickets:OPERATIONS",
+    lasting_calls="statesvc.addons.stream.routes:served_stream",
+)

@@ -11,8 +11,8 @@ from freezegun import freeze_time
 from statesvc.api.call_limits import CallLimits
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.subscriptions.key_revocation import revoke_key
-from tests.statesvc.api.stream.conftest import Stage
-from tests.statesvc.api.stream.event_source import event_source
+from tests.addons.stream.conftest import Stage
+from tests.addons.stream.event_source import event_source
 
 
 async def ticket(stage: Stage, **asked: Any) -> Any:

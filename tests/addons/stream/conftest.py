@@ -18,11 +18,13 @@ from events.crypto.sealing import SealingKey
 from events.entry.kinds import Provenance, rfc3339
 from events.event import Reading
 from events.identity.ids import identify
+from statesvc.addons.stream import tickets as ticket_operations
+from statesvc.addons.stream.routes import stream_route
+from statesvc.addons.stream.streams import StreamLimits, Streams
+from statesvc.addons.stream.tickets import Tickets
+from statesvc.api import transition_operations
 from statesvc.api.call_limits import CallLimits
 from statesvc.api.served_context import served_context
-from statesvc.api.stream.routes import routes
-from statesvc.api.stream.streams import StreamLimits, Streams
-from statesvc.api.stream.tickets import Tickets
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
 from statesvc.database.pool import PoolLimits, make_pool
@@ -32,11 +34,12 @@ from statesvc.http.app import build_app
 from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.http.keys.signed_token import TokenSigner
+from statesvc.http.operation import routes_of
 from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.reading.read_message import Read
 from statesvc.telemetry.metrics import Telemetry
-from tests.statesvc.api.stream.event_source import EventSource, event_source
+from tests.addons.stream.event_source import EventSource, event_source
 from tests.world.story import MORNING, WAY, Story, scan, story
 
 LIMITS = PoolLimits(
@@ -194,7 +197,12 @@ def staged(database: Any, call_limits: CallLimits, remembered_seconds: float) ->
                 readings=nothing,
                 limits=call_limits,
             )
-            app = build_app(routes(context, streams, tickets), keys=keys)
+            served = [
+                *routes_of(ticket_operations.OPERATIONS, context),
+                *routes_of(transition_operations.OPERATIONS, context),
+                stream_route(streams, tickets),
+            ]
+            app = build_app(served, keys=keys)
             async with TestClient(TestServer(app)) as client:
                 yield Stage(log, streams, client, telemetry, key, key_id)
                 streams.stop()

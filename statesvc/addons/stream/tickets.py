@@ -11,13 +11,11 @@ from typing import Annotated, Final
 from urllib.parse import urlencode
 
 from aiohttp import web
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
-from events.vocabulary import Status
 from statesvc.api.operation_context import Context
-from statesvc.api.parameters import KnownCarrier
-from statesvc.api.stream.window import Selection
+from statesvc.api.transition_operations import Selection, TransitionChoice
 from statesvc.http.call import Call
 from statesvc.http.keys.api_keys import Caller, Keys
 from statesvc.http.keys.key_store import Scope
@@ -26,29 +24,9 @@ from statesvc.http.operation import Credential, operation
 from statesvc.http.problem import CREATED, Code, Problem
 
 TICKET_SECONDS: Final = 60
-_CHOICES_MAX: Final = 64
 PATH: Final = "/v1/stream"
 _PURPOSE: Final = "stream"
 _TICKET: Final = "ticket"
-
-
-class TransitionChoice(BaseModel):
-    """Transitions that a client asks for."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    carrier_id: Annotated[
-        list[KnownCarrier],
-        Field(max_length=_CHOICES_MAX, description="Only of these carriers; none: of all."),
-    ] = []
-    status: Annotated[
-        list[Status],
-        Field(max_length=_CHOICES_MAX, description="Only to these statuses; none: to any."),
-    ] = []
-
-    @property
-    def selection(self) -> Selection:
-        return Selection(carriers=frozenset(self.carrier_id), statuses=frozenset(self.status))
 
 
 class TicketRequest(TransitionChoice):

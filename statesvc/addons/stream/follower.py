@@ -21,8 +21,9 @@ import psycopg
 import structlog
 from aiohttp import web
 
-from statesvc.api.stream.tail import Pages
-from statesvc.api.stream.window import PING, Frame, Selection, Window
+from statesvc.addons.stream.tail import Pages
+from statesvc.addons.stream.window import PING, Frame, Window
+from statesvc.api.transition_operations import Selection
 from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.log.feed import MissingEntryError
 

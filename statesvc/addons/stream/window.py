@@ -6,7 +6,7 @@ none.
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
@@ -14,32 +14,13 @@ import orjson
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from events.entry.kinds import FIRST_EPOCH, rfc3339
+from events.entry.kinds import FIRST_EPOCH
+from statesvc.api.transition_operations import Selection, StreamedTransition, streamed
 from statesvc.log.cursor import LogCursor
 from statesvc.log.transitions import SealedTransition
-from statesvc.shipments.models import StatusChange, TimeText
 
 PING: Final = b": ping\n\n"
 FRAMES_MAX: Final = 4096
-
-
-class StreamedTransition(StatusChange):
-    """The `data` of an event `shipment.status_changed`.
-
-    That of a thin notification, with the index and the time of its log entry.
-    """
-
-    carrier_id: str
-    tracking_number: str
-    occurred_at: Annotated[TimeText, Field(description="When the carrier says it happened.")]
-    sequence: Annotated[
-        int, Field(description="The shipment's version that changed it: as in notifications.")
-    ]
-    log_index: Annotated[
-        int,
-        Field(description="Its place in the log; the event's `id` has the log's epoch before it."),
-    ]
-    recorded_at: Annotated[TimeText, Field(description="When we knew it.")]
 
 
 class StreamReset(TypedDict):
@@ -69,34 +50,6 @@ class Frame:
     carrier_id: str
     status: str
     text: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Transitions that a client asked for; an empty collection: any."""
-
-    carriers: Collection[str] = frozenset()
-    statuses: Collection[str] = frozenset()
-
-    def takes(self, *, carrier_id: str, status: str) -> bool:
-        """Return whether the client wants a transition of this carrier to this status."""
-        return (not self.carriers or carrier_id in self.carriers) and (
-            not self.statuses or status in self.statuses
-        )
-
-
-def streamed(transition: SealedTransition) -> StreamedTransition:
-    """Return the transition as it is sent."""
-    return {
-        "carrier_id": transition.carrier_id,
-        "tracking_number": transition.tracking_number,
-        "from": transition.from_status,
-        "to": transition.to_status,
-        "occurred_at": transition.occurred_at.isoformat(),
-        "sequence": transition.sequence,
-        "log_index": transition.index,
-        "recorded_at": rfc3339(transition.recorded_at),
-    }
 
 
 def frame_of(transition: SealedTransition, *, epoch: int) -> Frame:

@@ -11,18 +11,18 @@ import psycopg
 import structlog
 from aiohttp import hdrs, web
 
+from statesvc.addons.stream.admission import CHECK_SECONDS, CLOSED_SECONDS, Admission, LoadShedder
+from statesvc.addons.stream.follower import PING_SECONDS, Channel, Follower, StreamEnd
+from statesvc.addons.stream.tail import ENTRIES_MAX, Hearing, Pages, Tail
+from statesvc.addons.stream.window import FRAMES_MAX, Window, opening_frame, reset_frames
 from statesvc.api.log_operations import lost_cursor
-from statesvc.api.stream.admission import CHECK_SECONDS, CLOSED_SECONDS, Admission, LoadShedder
-from statesvc.api.stream.follower import PING_SECONDS, Channel, Follower, StreamEnd
-from statesvc.api.stream.tail import ENTRIES_MAX, Hearing, Pages, Tail
-from statesvc.api.stream.window import FRAMES_MAX, Selection, Window, opening_frame, reset_frames
+from statesvc.api.transition_operations import Selection
 from statesvc.database.pool import Connections
 from statesvc.http.keys.api_keys import Keys, caller_of
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
 from statesvc.log.cursor import LogCursor, LostCursorError
 from statesvc.log.history import History
-from statesvc.settings.service_settings import StreamSettings
 from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Telemetry, Values
 
@@ -51,14 +51,6 @@ class StreamLimits:
     check_seconds: float = CHECK_SECONDS
     """Time between two looks at whether streams must be shed."""
     closed_seconds: float = CLOSED_SECONDS
-
-
-def limits_of(settings: StreamSettings) -> StreamLimits:
-    return StreamLimits(
-        clients_max=settings.clients_max,
-        clients_per_key_max=settings.clients_per_key_max,
-        send_seconds=settings.send_seconds,
-    )
 
 
 class Streams:

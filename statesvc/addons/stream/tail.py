@@ -7,18 +7,17 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, Self
+from typing import Final, Protocol
 
 import psycopg
 import structlog
 
-from events.entry.kinds import FIRST_EPOCH
-from statesvc.api.stream.window import Frame, Window, frame_of
+from statesvc.addons.stream.window import Frame, Window, frame_of
 from statesvc.background.waiting import set_within
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.wakeup import reconnect_delays
 from statesvc.files.archive_errors import UnreadableArchiveError
-from statesvc.log.checkpoints import SignedHead, latest_head
+from statesvc.log.checkpoints import LogEnd, latest_head
 from statesvc.log.cursor import LogCursor, resume
 from statesvc.log.feed import MissingEntryError
 from statesvc.log.history import History
@@ -39,19 +38,6 @@ class FramePage:
     frames: Sequence[Frame]
     end: int
     epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class LogEnd:
-    """Number of entries that the newest checkpoint covers, and its epoch."""
-
-    tree_size: int
-    epoch: int
-
-    @classmethod
-    def of(cls, head: SignedHead | None) -> Self:
-        """Return the end of the log; of an empty log before the first checkpoint."""
-        return cls(0, FIRST_EPOCH) if head is None else cls(head.tree_size, head.epoch)
 
 
 class Pages:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from statesvc.api.stream.streams import StreamLimits
-from tests.statesvc.api.stream.conftest import Stage
-from tests.statesvc.api.stream.event_source import parse
+from statesvc.addons.stream.streams import StreamLimits
+from tests.addons.stream.conftest import Stage
+from tests.addons.stream.event_source import parse
 
 IMPATIENT = StreamLimits(clients_max=9, clients_per_key_max=9, send_seconds=0.5)
 PARCELS = 1_000
