@@ -44,7 +44,12 @@ class Calls:
         `why`: of a call without a member for it in its body.
         """
         answer = await self.fetch(operation_id, body, accept=JSON, why=why, **given)
-        return json.loads(answer.content) if answer.content else None
+        try:
+            return json.loads(answer.content) if answer.content else None
+        except ValueError:
+            raise CommandError(
+                f"{self.named.get('service')} answered no JSON: is it the address of a service?"
+            ) from None
 
     async def fetch(
         self,

@@ -44,7 +44,13 @@ class RemoteCalls(Calls):
         **given: Json,
     ) -> File:
         operation = operation_named(operation_id)
-        request = self._request(operation, body, why=why, given=given, accept=accept)
+        # a header of several lines would be others
+        if not why.isprintable():
+            raise CommandError("the reason takes printable characters alone", exit_code=2)
+        try:
+            request = self._request(operation, body, why=why, given=given, accept=accept)
+        except UnicodeEncodeError:
+            raise CommandError("an argument is not text in UTF-8", exit_code=2) from None
         seconds = None if operation.seconds is None else operation.seconds + _SPARE_SECONDS
         try:
             with self._opener.open(request, timeout=seconds) as answer:

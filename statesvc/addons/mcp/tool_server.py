@@ -4,6 +4,7 @@ Reads are a chosen dozen, because an agent reads all of them before its first ca
 offered only where the command allows it; each takes a `why`, and the log names `mcp:<key>`.
 """
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from importlib import import_module
@@ -94,23 +95,34 @@ class ToolServer:
         self, _context: ServerRequestContext[Any], params: CallToolRequestParams
     ) -> CallToolResult:
         try:
-            answer = await self._call(params.name, dict(params.arguments or {}))
+            answer = await self.call(params.name, dict(params.arguments or {}))
         except CommandError as error:
             # a result, not an error of the protocol: the model reads it and can do better
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
         return CallToolResult(content=[TextContent(text=json.dumps(answer, ensure_ascii=False))])
 
-    async def _call(self, name: str, arguments: dict[str, Json]) -> Json:
+    async def call(self, name: str, arguments: dict[str, Json]) -> Json:
+        """Make the call of a tool. Raises CommandError."""
         if name not in self._tools:
             raise CommandError(f"there is no tool {name}")
         if name in WRITES and not self._allows_write:
             raise CommandError(
                 f"{name} changes something, which only `statesvc mcp --allow-write` may do"
             )
-        required = self._tools[name].input_schema["required"]
-        if missing := [each for each in required if not str(arguments.get(each, "")).strip()]:
+        schema, fields = self._tools[name].input_schema, operation_named(name).fields
+        if strange := sorted(arguments.keys() - schema["properties"].keys()):
+            raise CommandError(f"{name} takes no {', '.join(strange)}")
+        required = schema["required"]
+        if missing := [each for each in required if not str(arguments.get(each) or "").strip()]:
             raise CommandError(f"{name} needs {', '.join(missing)}")
-        fields = operation_named(name).fields
+        # what the SDK logs of an exception would show them
+        texts = {"why", *(each for each, field in fields.items() if field.place == "path")}
+        if untold := sorted(
+            each
+            for each in texts & arguments.keys()
+            if not isinstance(arguments[each], str) or not arguments[each].isprintable()
+        ):
+            raise CommandError(f"{name} takes printable text as {', '.join(untold)}")
         is_header = "why" in arguments and "why" not in fields
         why = arguments.pop("why") if is_header else ""
         body = {
@@ -119,7 +131,11 @@ class ToolServer:
             if each in fields and fields[each].place == "body"
         }
         given = {each: value for each, value in arguments.items() if each not in body}
-        return await self._calls.call(name, body, why=why, **given)
+        # in a thread: a service that does not answer holds up neither other calls nor the agent's
+        # cancellation
+        return await asyncio.to_thread(
+            lambda: asyncio.run(self._calls.call(name, body, why=why, **given))
+        )
 
 
 async def serve(service: Service, *, allows_write: bool) -> None:

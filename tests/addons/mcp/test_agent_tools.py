@@ -1,14 +1,17 @@
 """An agent's tools, called by the client of the protocol's SDK over standard input and output."""
 
+import asyncio
 import json
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from mcp import Client, StdioServerParameters
 
-from statesvc.addons.mcp.tool_server import READS, WRITES
+from statesvc.addons.mcp.tool_server import READS, WRITES, ToolServer
+from statesvc.cli.api_calls import Calls, File
 from tests.acceptance.processes import BOOTSTRAP_KEY, Service
 from tests.acceptance.stories import ups_alert
 
@@ -65,6 +68,15 @@ async def test_an_agent_reads_all_and_writes_only_where_it_may_and_says_why(
             "get_shipment needs tracking_number",
         )
         assert await told(reader, "drop_tables") == (True, "there is no tool drop_tables")
+        assert await told(reader, "get_status", accept="text/html", self=1) == (
+            True,
+            "get_status takes no accept, self",
+        )
+        for number in (["x"], {"a": 1}, "1Z\r\n"):
+            assert await told(reader, "get_shipment", carrier_id="ups", tracking_number=number) == (
+                True,
+                "get_shipment takes printable text as tracking_number",
+            )
 
         status, made = await service.post(
             "/v1/keys",
@@ -83,9 +95,37 @@ async def test_an_agent_reads_all_and_writes_only_where_it_may_and_says_why(
             True,
             "await_shipment needs why",
         )
+        for why in (5, "asked\r\nX-Other: 1"):
+            assert await told(writer, "await_shipment", **AWAIT, why=why) == (
+                True,
+                "await_shipment takes printable text as why",
+            )
         refused, text = await told(writer, "await_shipment", **AWAIT, why="asked by a customer")
         assert not refused, text
         _, text = await told(reader, "list_actions", verb="await_shipment")
         (action,) = json.loads(text)["items"]
         assert action["actor"] == "mcp:bootstrap"
         assert action["details"]["why"] == "asked by a customer"
+
+
+class SilentCalls(Calls):
+    """Calls of a service that does not answer before `answer` is set."""
+
+    def __init__(self) -> None:
+        self.named = {"service": "http://silent.example"}
+        self.asked, self.answer = Event(), Event()
+
+    async def fetch(self, *_: object, **__: object) -> File:
+        self.asked.set()
+        self.answer.wait(60)
+        return File(b"{}", {})
+
+
+async def test_a_service_that_does_not_answer_holds_up_no_other_call() -> None:
+    calls = SilentCalls()
+    server = ToolServer(calls, allows_write=False)
+    waiting = asyncio.create_task(server.call("get_status", {}))
+    assert await asyncio.to_thread(calls.asked.wait, 60)
+    assert not waiting.done()
+    calls.answer.set()
+    assert await waiting == {}

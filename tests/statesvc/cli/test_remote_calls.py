@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from events.vocabulary import Status
+from statesvc.cli.api_calls import File
+from statesvc.cli.command_error import CommandError
+from statesvc.cli.remote_calls import RemoteCalls
+from statesvc.cli.service_profile import Service
 from statesvc.privacy.erasure import DEAD_LETTERS_AT_ONCE
 from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters
 from tests.world.api import Api, Statement
@@ -134,6 +138,14 @@ async def test_what_breaks_the_contract_names_the_option(afar: Callable[[str], A
     )
     assert "no such carrier" in await afar("ops")("rollout", "hold", "nobody", exit_code=2)
     assert "no such carrier" in await afar("ops read")("carriers", "show", "nobody", exit_code=2)
+
+
+async def test_what_is_no_text_is_refused_before_it_is_sent() -> None:
+    calls = RemoteCalls(Service(url="http://127.0.0.1:9", key="ss_x"))
+    with pytest.raises(CommandError, match="printable characters"):
+        await calls.call("delete_subscription", why="closed\r\nX-Other: 1", subscription_id="a")
+    with pytest.raises(CommandError, match="not text in UTF-8"):
+        await calls.call("get_shipment", carrier_id="ups", tracking_number="1Z\udcff")
 
 
 @pytest.mark.usefixtures("afar")
@@ -263,3 +275,15 @@ async def test_a_shipment_is_found_and_told_with_a_key_alone(
     ] == ["VERSION", "1", "2"]
     await shell("shipments", "show", "ups", "6", exit_code=1)
     assert "no such carrier_id" in await shell("shipments", "show", "nobody", "6", exit_code=2)
+
+
+async def test_an_address_that_answers_no_json_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fetch(*_: object, **__: object) -> File:
+        return File(b"<!doctype html>", {})
+
+    monkeypatch.setattr(RemoteCalls, "fetch", fetch)
+    calls = RemoteCalls(Service(url="http://shop.example", key="ss_x"))
+    with pytest.raises(CommandError, match="answered no JSON"):
+        await calls.call("get_status")
