@@ -123,13 +123,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="messages handed over in advance (two batches)",
     )
-    for gone in ("--pause", "--resume"):
-        pace.add_argument(gone, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Take, explain, count, pause or return, as the options say."""
+    """Take, explain, count or return, as the options say."""
     try:
         # loads the clients of brokers, which are an extra
         from statesvc.addons.shovel import shovel_runs  # noqa: PLC0415

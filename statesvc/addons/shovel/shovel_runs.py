@@ -51,12 +51,6 @@ def run(options: argparse.Namespace) -> int:
     # what goes wrong with a broker is said in our words
     for client in ("aiormq", "aio_pika"):
         logging.getLogger(client).setLevel(logging.CRITICAL)
-    if options.pause or options.resume:
-        raise CommandError(
-            "--pause and --resume are gone since 0.2: end the transfer with SIGTERM, and start it"
-            " again",
-            exit_code=2,
-        )
     if options.to is not None:
         return asyncio.run(_return(options))
     if options.explain is not None or options.dry_run:

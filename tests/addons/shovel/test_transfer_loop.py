@@ -19,7 +19,6 @@ from statesvc.addons.shovel.source_message import (
 )
 from statesvc.addons.shovel.task_mapping import parse_mapping
 from statesvc.addons.shovel.transfer import Pace, TransferTask, transfer
-from statesvc.cli import main
 from tests.addons.shovel.conftest import World
 from tests.world.celery_fleet import TASK
 from tests.world.shovel_story import MAPPING, body
@@ -102,14 +101,6 @@ async def test_a_source_that_goes_on_refusing_ends_the_transfer(
     monkeypatch.setattr(loop, "_REFUSED_SECONDS_MAX", -1)
     with pytest.raises(ShovelError, match="no such queue"):
         await transfer(task(FakeSource(*[ShovelError("no such queue")] * 2), asks_max=9, heard=[]))
-
-
-@pytest.mark.parametrize("option", ["--pause", "--resume"])
-def test_a_pause_is_refused_with_what_to_do_instead(
-    option: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["shovel", option, "--backup", "x"]) == 2
-    assert "SIGTERM" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("own_processes")
