@@ -1,6 +1,7 @@
 """Builds the aiohttp application of a role from its routes, and serves it."""
 
 import asyncio
+import re
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -20,6 +21,9 @@ from statesvc.http.preferences import show_preference
 from statesvc.http.removed_fields import show_removed_fields
 from statesvc.settings.http_settings import listen_hosts
 
+# aiohttp's own pattern has no braces: a parcel whose number has one could be listed, but neither
+# read nor erased
+_PARAMETER: Final = re.compile(r"\{(\w+)\}")
 BODY_BYTES_MAX: Final = 1024 * 1024
 LINGERING_SECONDS: Final = 2.0
 KEEPALIVE_SECONDS: Final = 75.0
@@ -56,13 +60,13 @@ def build_app(
                 if route.method == hdrs.METH_GET
                 else partial(app.router.add_route, route.method)
             )
-            add(path, guarded(route, keys, limits))
+            add(_PARAMETER.sub(r"{\1:[^/]+}", path), guarded(route, keys, limits))
         own = {route.method for route in by_path[path]}
         if hdrs.METH_ANY in own:
             continue
         app.router.add_route(
             hdrs.METH_ANY,
-            path,
+            _PARAMETER.sub(r"{\1:[^/]+}", path),
             _refusing(sorted(own | {hdrs.METH_HEAD} if hdrs.METH_GET in own else own)),
         )
     return app

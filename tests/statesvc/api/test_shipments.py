@@ -1,6 +1,8 @@
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from yarl import URL
 
 from events.vocabulary import Kind, Status
 from statesvc.api.call_limits import CallLimits
@@ -32,6 +34,13 @@ async def test_answers_with_the_state_that_the_contract_describes(api: Any, scan
     assert wanted.items() <= reply.body.items()
     assert reply.body["delivered_at"] == "2026-03-01T09:00:00+00:00"
     assert reply.body["estimated_delivery"] == "2026-03-02"
+
+
+async def test_a_number_of_any_signs_has_a_path(api: Any, scan: Any) -> None:
+    for number in ("{{X}}", "A/B", "50%", "A?B#C", "<B>"):
+        await api.carriers.say(scan(number, Status.PICKED_UP))
+        reply = await api.get(URL(f"/v1/shipments/ups/{quote(number, safe='')}", encoded=True))
+        assert (reply.status, reply.body["tracking_number"]) == (200, number)
 
 
 async def test_an_unknown_number_and_an_unknown_carrier_are_problems_of_their_own(api: Any) -> None:
