@@ -24,6 +24,8 @@ async def test_a_lease_that_ran_out_is_claimed_by_another_and_the_old_token_does
     assert await inbox.retry(old.token, old.message_id) == 0
     assert await inbox.bury(old.token, old.message_id) == 0
     assert await inbox.extend(old.token) == 0
+    assert await inbox.postpone(old.token, old.message_id) == 0
+    assert await inbox.decline(old.token, old.message_id) == 0
     assert await inbox.release(old.token) == 0
     assert await inbox.hand_over(old.token, old.message_id) == 0
     assert await inbox.rows("SELECT * FROM statesvc.inbox") == before

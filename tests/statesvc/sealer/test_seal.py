@@ -91,6 +91,20 @@ async def test_what_commits_late_comes_later_and_is_not_missed(database: Any) ->
         assert (await log.opened()).root == root_of(await log.leaves())
 
 
+async def test_a_backlog_of_several_passes_is_sealed_in_the_order_of_its_ids(
+    event_log: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("statesvc.sealer.seal.BATCHES_MAX", 2)
+    for _ in range(3):
+        await event_log.act()
+    mark, (sealed, _) = SealMark(), await take_stock(event_log.connection, MASTER, NOWHERE)
+    for _ in range(2):
+        sealed = await _pass(event_log, mark, sealed)
+    order = await event_log.rows("SELECT batch_id FROM statesvc.sealed_batch ORDER BY first_index")
+    assert len(order) == 3
+    assert order == sorted(order)
+
+
 @pytest.mark.parametrize("shift_seconds", [-3600, -30])
 async def test_a_batch_that_says_an_earlier_time_than_can_be_is_named(
     database: Any, event_log: Story, shift_seconds: int
