@@ -1,5 +1,6 @@
 """A cluster of one process, which loses everything once: each function runs twice."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +21,20 @@ class ProcessCluster:
         for arguments in calls:
             self._pool.submit(_listed, function, *arguments).result()
             yield self._pool.submit(function, *arguments).result()
+
+    def shuffled(
+        self,
+        spread: Callable[..., Iterable[tuple[int, Any]]],
+        calls: Iterable[tuple[Any, ...]],
+        buckets: int,
+        gather: Callable[[int, list[Any]], Any],
+    ) -> Iterator[Any]:
+        values: dict[int, list[Any]] = defaultdict(list)
+        for pairs in self.each(_listed, ((spread, *arguments) for arguments in calls)):
+            for bucket, value in reversed(pairs):
+                values[bucket].append(value)
+        assert set(values) <= set(range(buckets))
+        yield from self.each(gather, ((bucket, values[bucket]) for bucket in range(buckets)))
 
 
 def _listed(function: Callable[..., Any], *arguments: Any) -> Any:
