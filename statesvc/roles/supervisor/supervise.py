@@ -39,6 +39,7 @@ from statesvc.roles.supervisor.child_process import ChildProcess
 from statesvc.roles.supervisor.child_watch import ask
 from statesvc.roles.supervisor.start_child import Forks
 from statesvc.roles.watchdog import watchdog_pings
+from statesvc.seams import is_on
 from statesvc.settings.http_settings import in_url
 from statesvc.telemetry import gauges
 from statesvc.telemetry.exposition import Exposition, merged
@@ -265,7 +266,7 @@ def banner(plan: ServicePlan, *, environment: Mapping[str, str], new_key_file: P
     others = ", ".join(f"{role} on {port}" for role, port in plan.ports.items() if role != INGRESS)
     rows = [
         ("API", f"{plan.url}   calls: {plan.url}/docs   ({others})"),
-        ("console", f"{plan.url}/console"),
+        *([("console", f"{plan.url}/console")] if is_on("console") else []),
         (
             "metrics",
             f"http://{in_url(plan.settings.http.metrics_host)}:{plan.metrics_port}/metrics",

@@ -11,6 +11,7 @@ import pytest
 
 from statesvc.background.deaths import read_deaths
 from statesvc.cli import explained
+from statesvc.roles.supervisor import supervise
 from statesvc.roles.supervisor.child_plan import (
     CHILDREN,
     DEMO,
@@ -135,6 +136,12 @@ def test_the_banner_shows_no_password(dsn: str, monkeypatch: pytest.MonkeyPatch)
     text = banner(plan(), environment={"STATESVC_BOOTSTRAP_KEY": "hush"}, new_key_file=None)
     assert "hush" not in text
     assert "db:5432/statesvc" in text
+
+
+def test_the_banner_names_no_console_that_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "/console" in banner(plan(), environment={}, new_key_file=None)
+    monkeypatch.setattr(supervise, "is_on", lambda addon: addon != "console")
+    assert "/console" not in banner(plan(), environment={}, new_key_file=None)
 
 
 @pytest.mark.usefixtures("own_processes")
