@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+import time
+from typing import Final
 
 import psycopg
 
@@ -15,6 +17,8 @@ from statesvc.settings.service_settings import Settings, load_settings
 from statesvc.spool.drainer import Drainer, ServerClock
 from statesvc.spool.open_spool import held_seconds_max, open_spool
 from statesvc.spool.spool_state import read_spools
+
+_CONNECT_SECONDS: Final = 10.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -69,14 +73,27 @@ async def _list(dsns: Dsns, *, as_json: bool) -> int:
 
 
 async def _drain(settings: Settings, dsns: Dsns, *, as_json: bool) -> int:
-    spool = await open_spool(settings.spool)
+    try:
+        spool = await open_spool(settings.spool)
+    except (ImportError, OSError, ValueError) as error:
+        raise CommandError(f"STATESVC_SPOOL_URL: {error}") from error
     if spool is None:
         raise CommandError("STATESVC_SPOOL_URL is not set: there is no spool")
     held = held_seconds_max(settings.spool)
     drainer = Drainer(spool, ServerClock(), dsn=dsns.listen, held_seconds_max=held)
     try:
+        # servers are connected to meanwhile, and have no source before that
+        deadline = time.monotonic() + _CONNECT_SECONDS
+        while spool.is_shared and not await spool.sources():
+            if time.monotonic() > deadline:
+                raise CommandError(f"nothing was drained: {spool.refusal()}")
+            await asyncio.sleep(0.05)
         await drainer.drain_all()
         await drainer.sign_off()
+    except psycopg.Error:
+        raise
+    except OSError as error:
+        raise CommandError(f"the spool cannot be read: {error}") from error
     finally:
         await drainer.disconnect()
         await spool.close()

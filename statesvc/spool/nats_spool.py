@@ -47,6 +47,7 @@ from statesvc.spool.spool import (
 _STREAM: Final = re.compile(r"[A-Za-z0-9_-]+")
 _PUBLISH_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 0.1
+_ANSWER_SECONDS: Final = 5.0
 # JetStream's numbers: no resources, no storage, message too large, store full.
 _FULL: Final = frozenset({10023, 10047, 10054, 10077})
 
@@ -78,19 +79,27 @@ async def look(url: str) -> StreamInfo | None:
     """Return the stream; None: there is none yet. Raises OSError where no server answers."""
     address, client = _Address.of(url), Client()
     try:
-        await client.connect(
-            [*address.servers], error_cb=_ignore, connect_timeout=2, allow_reconnect=False
-        )
+        # it asks a server that refuses for two minutes otherwise
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            await client.connect(
+                [*address.servers], error_cb=_ignore, connect_timeout=2, allow_reconnect=False
+            )
         info: StreamInfo = await client.jetstream(timeout=2).stream_info(address.stream)
     except nats.js.errors.NotFoundError:
         return None
     except (nats.errors.Error, OSError, TimeoutError) as error:
-        raise OSError(f"no server of {address.stream} answers: {error}") from error
+        why = str(error) or "none in time"
+        raise OSError(f"no server of {address.stream} answers: {why}") from error
     else:
         return info
     finally:
-        with contextlib.suppress(nats.errors.Error, OSError):
-            await client.close()
+        await _close(client)
+
+
+async def _close(client: Client) -> None:
+    # it asserts that it was connected once
+    with contextlib.suppress(nats.errors.Error, OSError, AssertionError):
+        await client.close()
 
 
 def flaw(config: StreamConfig) -> str | None:
@@ -160,8 +169,7 @@ class NatsSpool:
 
     async def close(self) -> None:
         await cancel_fully(self._opening)
-        with contextlib.suppress(nats.errors.Error, OSError):
-            await self._client.close()
+        await _close(self._client)
 
     async def read(self, place: int) -> Portion | None:
         info = await self._answered(self._stream.stream_info(self._address.stream))

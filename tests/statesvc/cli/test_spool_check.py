@@ -9,6 +9,7 @@ from statesvc.cli.doctor import spool_check
 from statesvc.cli.doctor.spool_check import check_spool
 from statesvc.health.finding import Urgency
 from statesvc.settings.service_settings import SpoolSettings
+from statesvc.spool import nats_spool
 from tests.world.brokers import Nats
 from tests.world.ports import free_port
 
@@ -54,7 +55,9 @@ async def test_too_little_space_and_a_slow_sync_are_weaknesses(
     assert (urgency, "an ACK waits for it" in text) == (Urgency.HUMAN, True)
 
 
-async def test_servers_that_do_not_answer_are_a_fault() -> None:
+async def test_servers_that_do_not_answer_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    # one that refuses is asked again until then
+    monkeypatch.setattr(nats_spool, "_ANSWER_SECONDS", 0.2)
     ((urgency, text),) = await found(f"nats://127.0.0.1:{free_port()}/SPOOL")
     assert (urgency, "no server of SPOOL answers" in text) == (Urgency.NOW, True)
 

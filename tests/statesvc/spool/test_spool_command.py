@@ -8,9 +8,12 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
+from statesvc.cli import spool_command
 from statesvc.spool.file_spool import FileSpool
 from statesvc.spool.spool import SpoolBounds
 from tests.statesvc.spool.conftest import sealed
+from tests.statesvc.spool.test_nats_spool import connected
+from tests.world.brokers import Nats
 from tests.world.database import Database
 from tests.world.shell import Shell, use
 
@@ -63,3 +66,34 @@ async def test_drain_leaves_the_journal_of_a_running_ingress_to_it(
     assert "stored 0 messages" in await shell("spool", "drain")
     await spool.close()
     assert "stored 1 messages" in await shell("spool", "drain")
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_drain_waits_for_servers_and_says_where_it_cannot_read(
+    database: Database,
+    shell: Shell,
+    tmp_path: Path,
+    keyring: Keyring,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use(database, monkeypatch)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("STATESVC_SPOOL_URL", f"file://{tmp_path}/file")
+    assert "STATESVC_SPOOL_URL: " in await shell("spool", "drain", exit_code=1)
+    monkeypatch.setenv("STATESVC_SPOOL_URL", "nats://127.0.0.1:9")
+    assert "names no stream" in await shell("spool", "drain", exit_code=1)
+    monkeypatch.setattr(spool_command, "_CONNECT_SECONDS", 0.0)
+    monkeypatch.setenv("STATESVC_SPOOL_URL", "nats://127.0.0.1:9/SPOOL")
+    assert "nothing was drained" in await shell("spool", "drain", exit_code=1)
+    monkeypatch.setattr(spool_command, "_CONNECT_SECONDS", 30.0)
+    server = Nats(tmp_path / "nats")
+    await server.start()
+    try:
+        url = f"{server.address}/SPOOL?replicas=1"
+        monkeypatch.setenv("STATESVC_SPOOL_URL", url)
+        spool = await connected(url)
+        await spool.keep(sealed(keyring, "a"))
+        await spool.close()
+        assert "stored 1 messages" in await shell("spool", "drain")
+    finally:
+        await server.kill()
