@@ -141,6 +141,19 @@ async def test_a_file_that_is_replaced_before_the_drop_keeps_its_day(
     assert due in (await archivist.run_pass()).archived
 
 
+async def test_a_file_that_the_disk_has_otherwise_keeps_its_day(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, due = await two_days(archivist)
+    with monkeypatch.context() as damaged:
+        # what was verified came from memory
+        damaged.setattr(archive_pass, "read_back", lambda _path: bytes(32))
+        outcome = await archivist.run_pass()
+    assert due in outcome.failed
+    assert await archivist.partition(due) is not None
+    assert due in (await archivist.run_pass()).archived
+
+
 async def test_the_archive_of_another_installation_is_not_begun_in(archivist: Archivist) -> None:
     archivist.folder.mkdir()
     (archivist.folder / f"{MARKER}{'0' * 16}").write_text("")
