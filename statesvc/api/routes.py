@@ -1,54 +1,60 @@
 """All calls of the read API and of the operators."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from aiohttp import web
 
-from statesvc.api import action_operations as actions
-from statesvc.api import dead_letter_operations as dead_letters
-from statesvc.api import dead_letter_settling_operations as dead_letter_settling
-from statesvc.api import erasure_operations as erasure
-from statesvc.api import key_operations as keys
-from statesvc.api import legal_hold_operations as legal_holds
-from statesvc.api import log_operations as log
-from statesvc.api import lookup_operations as lookups
-from statesvc.api import message_operations as messages
-from statesvc.api import proof_operations as proofs
-from statesvc.api import queue_operations as queue
-from statesvc.api import reference_operations as references
-from statesvc.api import rollout_operations as rollouts
-from statesvc.api import shipment_list_operations as shipment_list
-from statesvc.api import shipment_operations as shipments
-from statesvc.api import status_operations as status
-from statesvc.api import transition_operations as transitions
+from statesvc.api import (
+    action_operations,
+    dead_letter_operations,
+    dead_letter_settling_operations,
+    erasure_operations,
+    key_operations,
+    legal_hold_operations,
+    log_operations,
+    lookup_operations,
+    message_operations,
+    proof_operations,
+    queue_operations,
+    reference_operations,
+    rollout_operations,
+    shipment_list_operations,
+    shipment_operations,
+    status_operations,
+    transition_operations,
+)
 from statesvc.api.operation_context import Context
 from statesvc.http.operation import Handler, Operation, Route, routes_of
 from statesvc.http.problem import Code, Problem
 from statesvc.http.removed_fields import REMOVED_CALLS
 from statesvc.seams import left_out, parts, sentence
 
+# In the order of the document.
+_FAMILIES: Final = (
+    shipment_list_operations,
+    lookup_operations,
+    reference_operations,
+    shipment_operations,
+    erasure_operations,
+    message_operations,
+    log_operations,
+    transition_operations,
+    proof_operations,
+    dead_letter_operations,
+    dead_letter_settling_operations,
+    rollout_operations,
+    legal_hold_operations,
+    queue_operations,
+    key_operations,
+    status_operations,
+    action_operations,
+)
+
 
 def routes(context: Context) -> Sequence[Route]:
-    return [
-        *routes_of(shipment_list.OPERATIONS, context),
-        *routes_of(lookups.OPERATIONS, context),
-        *routes_of(references.OPERATIONS, context),
-        *routes_of(shipments.OPERATIONS, context),
-        *routes_of(erasure.OPERATIONS, context),
-        *routes_of(messages.OPERATIONS, context),
-        *routes_of(log.OPERATIONS, context),
-        *routes_of(transitions.OPERATIONS, context),
-        *routes_of(proofs.OPERATIONS, context),
-        *routes_of(dead_letters.OPERATIONS, context),
-        *routes_of(dead_letter_settling.OPERATIONS, context),
-        *routes_of(rollouts.OPERATIONS, context),
-        *routes_of(legal_holds.OPERATIONS, context),
-        *routes_of(queue.OPERATIONS, context),
-        *routes_of(keys.OPERATIONS, context),
-        *routes_of(status.OPERATIONS, context),
-        *routes_of(actions.OPERATIONS, context),
-        *(route for listed in parts("operations") for route in routes_of(listed, context)),
-    ]
+    listed = [*(family.OPERATIONS for family in _FAMILIES), *parts("operations")]
+    return [route for operations in listed for route in routes_of(operations, context)]
 
 
 def refusing_routes() -> list[Route]:
