@@ -61,6 +61,12 @@ async def test_the_latest_row_of_a_code_holds_and_no_row_is_ever_changed(shop: S
             await shop.as_owner(statement)
 
 
+async def test_a_text_in_clear_is_never_stored(shop: Shop) -> None:
+    text = MappedCode(CARRIER_ID, "T", "Left with Ann")
+    with pytest.raises(ValueError, match="text"):
+        await add_mapping(shop.connection, text, HELD, why="", actor="tester")
+
+
 async def test_rows_added_at_once_become_visible_in_the_order_of_their_revisions(
     shop: Shop,
 ) -> None:
