@@ -133,7 +133,7 @@ class Head:
 
 
 def read_keys(lines: list[str]) -> Keys:
-    """Name and key of each. Raises ValueError."""
+    """Name and key of each. Raises ValueError, and UnreadableError without an Ed25519 key."""
     keys = []
     for line in lines:
         name, _, rest = line.strip().partition("+")
@@ -149,6 +149,8 @@ def read_keys(lines: list[str]) -> Keys:
         ):
             raise ValueError("not a public key")
         keys.append((name, material[1:]))
+    if not keys:
+        raise UnreadableError("This program checks the log's Ed25519 key: give that --key, too.")
     return keys
 
 
@@ -424,6 +426,8 @@ def main(arguments: list[str]) -> int:
         return FLAWED
     for line in report(bundle, files):
         say(line)
+    if len(keys) < len(lines):
+        say("Not checked here: the ML-DSA-44 key. `statesvc verify --bundle` checks it too.")
     if not lines:
         say(
             "CONSISTENT WITH ITSELF. Whether it is the log's own shows only with its public key"

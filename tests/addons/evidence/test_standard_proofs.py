@@ -18,6 +18,7 @@ from scitt_cose.receipt import verify_receipt  # type: ignore[import-untyped]
 
 from events.merkle.checkpoint import NoteSigner, VerifierKey, read_checkpoint
 from events.vocabulary import Status
+from statesvc.addons.evidence import verify_evidence
 from statesvc.addons.evidence.bundle import proof_files
 from statesvc.addons.evidence.check_bundle import check
 from statesvc.addons.evidence.gather import GatheredEvidence
@@ -203,3 +204,20 @@ async def test_the_second_signature_of_the_head_is_held_where_it_is_or_must_be(
     by_another = another.second_signature(read_checkpoint(note), at=None)
     stated = {"second_signature": by_another, "cosigners": [str(another.cosigner)]}
     assert pointers(ml_dsa, **stated) == ["/log/second_signature"]
+
+
+async def test_the_verifier_in_the_zip_says_that_it_leaves_the_second_key_out(
+    database: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with story(database) as log:
+        await log.say(scan(NUMBERS[0], 1, Status.IN_TRANSIT))
+        await log.seal()
+        evidence = await gathered_of(log, NUMBERS[0])
+    keys = evidence.signers[-1]
+    file = tmp_path / "evidence.json"
+    file.write_bytes(orjson.dumps(evidence.sealed()))
+    both = [str(file), "--key", str(keys.verifier), "--key", str(keys.cosigner)]
+    assert verify_evidence.main(both) == 0
+    assert "Not checked here: the ML-DSA-44 key." in capsys.readouterr().out
+    assert verify_evidence.main([str(file), "--key", str(keys.cosigner)]) == 2
+    assert "give that --key, too" in capsys.readouterr().out
