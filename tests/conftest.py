@@ -21,7 +21,7 @@ pytest_plugins = (
     "tests.world.own_processes",
     "tests.world.database",
     "tests.world.shop",
-    "tests.world.story",
+    "tests.world.log_builder",
     "tests.world.api",
     "tests.world.console",
     "tests.world.body_archivist",

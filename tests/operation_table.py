@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from statesvc.addons.console.operation_forms import plain_annotation
 from statesvc.http.call import WHY_HEADER
-from statesvc.http.faces import Asked, Command
+from statesvc.http.faces import Command, FieldFace
 from statesvc.http.operation import Operation, Route
 from statesvc.http.removed_fields import REMOVED
 from statesvc.http.views import Column, Views
@@ -109,7 +109,7 @@ def _fields(model: type[BaseModel], before: str = "") -> Iterator[tuple[str, dic
     definitions = schema.get("$defs", {})
     for name, field in model.model_fields.items():
         alias = field.alias or name
-        asked = next((each for each in field.metadata if isinstance(each, Asked)), Asked())
+        asked = next((each for each in field.metadata if isinstance(each, FieldFace)), FieldFace())
         described = _plain(schema["properties"][alias], definitions)
         inner = plain_annotation(field.annotation)
         if isinstance(inner, type) and issubclass(inner, BaseModel):

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 from events.errors import Cause
 from statesvc.api.parameters import Name, NextPart, RequiredWhy, Why
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked
+from statesvc.http.faces import FieldFace
 from statesvc.http.paging import RowNumber
 from statesvc.http.removed_fields import removed
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter, DeadLetterKind, Obstacle, Way
@@ -41,7 +41,7 @@ class ReplayedOne(BaseModel):
     next_cursor: str | None
 
 
-class MeantDeadLetters(ClosedModel):
+class SelectedDeadLetters(ClosedModel):
     """Selection of open dead letters: their ids, or at least carrier, cause or kind."""
 
     model_config = ConfigDict(
@@ -60,11 +60,11 @@ class MeantDeadLetters(ClosedModel):
     ids: Annotated[
         list[RowNumber] | None,
         Field(max_length=IDS_MAX, description="These alone, and no filter beside them."),
-        Asked(metavar="ID"),
+        FieldFace(metavar="ID"),
     ] = None
     kind: DeadLetterKind | None = None
     carrier_id: Annotated[
-        Name | None, Asked(label="Carrier", hint="Empty: any. Name at least one of the three.")
+        Name | None, FieldFace(label="Carrier", hint="Empty: any. Name at least one of the three.")
     ] = None
     cause: Cause | None = None
     since: Annotated[AwareDatetime | None, Field(description="Buried then or later.")] = None
@@ -92,7 +92,7 @@ class MeantDeadLetters(ClosedModel):
         )
 
 
-class ReplayMany(MeantDeadLetters):
+class ReplayMany(SelectedDeadLetters):
     """Open dead letters to replay."""
 
     limit: Annotated[
@@ -105,17 +105,17 @@ class ReplayMany(MeantDeadLetters):
                 " many calls as that takes."
             ),
         ),
-        Asked(label="How many", metavar="N"),
+        FieldFace(label="How many", metavar="N"),
     ] = None
-    canary: Annotated[int | None, removed("canary"), Asked(metavar="N")] = None
+    canary: Annotated[int | None, removed("canary"), FieldFace(metavar="N")] = None
     stop_at_percent: Annotated[
-        float | None, removed("stop_at_percent"), Asked(flag="--stop-at", metavar="PERCENT")
+        float | None, removed("stop_at_percent"), FieldFace(flag="--stop-at", metavar="PERCENT")
     ] = None
     per_second: Annotated[
-        float | None, removed("per_second"), Asked(flag="--rate", metavar="N")
+        float | None, removed("per_second"), FieldFace(flag="--rate", metavar="N")
     ] = None
     patience_seconds: Annotated[
-        float | None, removed("patience_seconds"), Asked(flag="--patience", metavar="SECONDS")
+        float | None, removed("patience_seconds"), FieldFace(flag="--patience", metavar="SECONDS")
     ] = None
     wait: Annotated[bool | None, removed("wait")] = None
     why: Why = ""
@@ -160,7 +160,7 @@ class Discard(ClosedModel):
     why: RequiredWhy
 
 
-class DiscardMany(MeantDeadLetters):
+class DiscardMany(SelectedDeadLetters):
     """Open dead letters to discard."""
 
     why: RequiredWhy

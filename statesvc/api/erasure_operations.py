@@ -12,7 +12,7 @@ from statesvc.api.parameters import NumberParameters, RequiredWhy
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked, Command, Form
+from statesvc.http.faces import Command, FieldFace, Form
 from statesvc.http.operation import operation
 from statesvc.http.paging import after_number, encode_cursor
 from statesvc.http.problem import Code, Problem
@@ -34,7 +34,7 @@ class ErasureRequest(ClosedModel):
 
     why: Annotated[
         RequiredWhy,
-        Asked(help="recorded in the log: no personal data here"),
+        FieldFace(help="recorded in the log: no personal data here"),
     ]
     discriminator: Annotated[
         str | None,

@@ -11,7 +11,7 @@ from statesvc.api.key_words import revoked
 from statesvc.api.operation_context import Context
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked, Command, ConsolePage, Form
+from statesvc.http.faces import Command, ConsolePage, FieldFace, Form
 from statesvc.http.keys.key_store import OWNER, Scope, StoredKey, create_key, list_keys
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
@@ -50,7 +50,9 @@ class KeyParameters(ClosedModel):
             pattern=r"^[^\x00]+$",
             description="Its id, which stands in the key itself.",
         ),
-        Asked(help="its id, or as many characters of it as are unique", listed_by="list_api_keys"),
+        FieldFace(
+            help="its id, or as many characters of it as are unique", listed_by="list_api_keys"
+        ),
     ]
 
 
@@ -82,7 +84,7 @@ class KeyRequest(ClosedModel):
     expires_at: Annotated[
         AwareDatetime | None,
         Field(description="From then on it opens nothing. Null: it is good until it is revoked."),
-        Asked(metavar="T"),
+        FieldFace(metavar="T"),
     ] = None
 
 

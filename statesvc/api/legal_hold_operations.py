@@ -11,7 +11,7 @@ from statesvc.bodies import legal_holds
 from statesvc.bodies.legal_holds import HoldRefusal, LegalHold, place_hold, release_hold
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked, Command, ConsolePage, Form
+from statesvc.http.faces import Command, ConsolePage, FieldFace, Form
 from statesvc.http.operation import operation
 from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import CREATED, Code, Problem
@@ -35,21 +35,21 @@ class LegalHoldsParameters(PageParameters):
                 " of a carrier's own."
             )
         ),
-        Asked(flag="--tracking"),
+        FieldFace(flag="--tracking"),
     ] = None
     released: Annotated[
-        bool, Field(description="Those that were released, too."), Asked(flag="--all")
+        bool, Field(description="Those that were released, too."), FieldFace(flag="--all")
     ] = False
 
 
 class LegalHoldPlacement(ClosedModel):
     """A hold to place, on all shipments that bear the number."""
 
-    carrier_id: Annotated[Name, Asked(help="a carrier id")]
+    carrier_id: Annotated[Name, FieldFace(help="a carrier id")]
     tracking_number: Annotated[
         Name,
         Field(description="In any spelling: case, blanks and hyphens do not matter."),
-        Asked(metavar="tracking"),
+        FieldFace(metavar="tracking"),
     ]
     why: RequiredWhy
 

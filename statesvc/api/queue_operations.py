@@ -15,7 +15,7 @@ from statesvc.health.notices import StoredNotice, mark_seen
 from statesvc.health.worker_list import RESCUES_MAX, WorkerStatus, rescues_last_hour
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked, Command, ConsolePage, Form
+from statesvc.http.faces import Command, ConsolePage, FieldFace, Form
 from statesvc.http.operation import WHY_TAKEN, PartialChange, operation
 from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor
 from statesvc.http.problem import Code, Problem
@@ -64,7 +64,7 @@ class QuotaChange(PartialChange):
             le=WEIGHT_MAX,
             description="Relative weight in each claim; the default is 1.",
         ),
-        Asked(label="Weight", metavar="W"),
+        FieldFace(label="Weight", metavar="W"),
     ] = 1.0
     in_flight_max: Annotated[
         int | None,
@@ -73,7 +73,7 @@ class QuotaChange(PartialChange):
             le=IN_FLIGHT_MAX,
             description="Messages leased by workers at a time; null: no bound.",
         ),
-        Asked(
+        FieldFace(
             label="Messages in hand at a time, at most",
             hint="Empty: no bound.",
             flag="--in-flight",

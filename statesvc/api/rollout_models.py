@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from statesvc.api.parameters import CarrierParameters, Name, Why
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked
+from statesvc.http.faces import FieldFace
 from statesvc.http.operation import PartialChange
 from statesvc.http.paging import PageParameters
 from statesvc.reading.foreign_readings import COUNT_MAX
@@ -41,7 +41,7 @@ class GuardBounds(ClosedModel):
         Field(
             ge=1, le=GUARD_MESSAGES_MAX, description="How many of the last messages are counted."
         ),
-        Asked(
+        FieldFace(
             label="Guard: number of the last messages",
             hint="Empty: no guard. At either bound the share falls to 0 by itself.",
             flag="--guard-messages",
@@ -51,12 +51,12 @@ class GuardBounds(ClosedModel):
     errors_percent: Annotated[
         float | None,
         Field(ge=0, le=100, description="At most this many that the candidate could not read."),
-        Asked(label="At most this percentage fails", flag="--guard-errors", metavar="PERCENT"),
+        FieldFace(label="At most this percentage fails", flag="--guard-errors", metavar="PERCENT"),
     ] = None
     differences_percent: Annotated[
         float | None,
         Field(ge=0, le=100, description="At most this many read differently; needs `shadow`."),
-        Asked(
+        FieldFace(
             label="At most this percentage is read differently",
             flag="--guard-differences",
             metavar="PERCENT",
@@ -93,7 +93,7 @@ class RolloutChange(PartialChange):
                 " stable version."
             ),
         ),
-        Asked(label="Stable reading", hint="Empty: our stable version.", null="ours"),
+        FieldFace(label="Stable reading", hint="Empty: our stable version.", null="ours"),
     ] = None
     candidate: Annotated[
         str | None,
@@ -104,12 +104,14 @@ class RolloutChange(PartialChange):
                 " the rollout."
             ),
         ),
-        Asked(hint="Our version, or another fleet's name@version. Empty: it ends.", null="none"),
+        FieldFace(
+            hint="Our version, or another fleet's name@version. Empty: it ends.", null="none"
+        ),
     ] = None
     percent: Annotated[
         int,
         Field(ge=0, le=PERCENT_MAX, description="The share of messages that the candidate reads."),
-        Asked(label="Share of its messages, in percent"),
+        FieldFace(label="Share of its messages, in percent"),
     ] = 0
     shadow: Annotated[
         bool,
@@ -119,7 +121,7 @@ class RolloutChange(PartialChange):
                 " otherwise."
             )
         ),
-        Asked(label="Shadow: read every message with both, and store the differences"),
+        FieldFace(label="Shadow: read every message with both, and store the differences"),
     ] = False
     guard: Annotated[GuardBounds | None, Field(description="Null: it never falls back.")] = None
     fallback_seconds: Annotated[

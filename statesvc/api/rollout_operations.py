@@ -124,7 +124,7 @@ async def list_rollouts(context: Context, _call: Call[None, None]) -> Page[Shown
             Column(words.reader, "Reading"),
             "role",
             Column(words.share, "Share"),
-            Column(words.asked, "Asked"),
+            Column(words.asked, "FieldFace"),
             "waiting",
             "leased",
             Column("fallbacks", "Left to others"),

@@ -19,7 +19,7 @@ from statesvc.api import shipment_words as words
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Instant, MaxStaleness, Name
 from statesvc.http.call import Call
-from statesvc.http.faces import Asked, Command
+from statesvc.http.faces import Command, FieldFace
 from statesvc.http.operation import PREFER_TAKEN, PREFERENCE_APPLIED, operation
 from statesvc.http.paging import LIMIT_MAX, Page, PageParameters, encode_position, position_of
 from statesvc.http.preferences import Vocabulary
@@ -155,7 +155,7 @@ class ListParameters(PageParameters):
                 " those of the first that has any. One page."
             )
         ),
-        Asked(metavar="text", help="`*12345`: numbers that end so; `1Z99*`: that begin so"),
+        FieldFace(metavar="text", help="`*12345`: numbers that end so; `1Z99*`: that begin so"),
     ] = None
     max_staleness: MaxStaleness = None
 

@@ -13,7 +13,7 @@ from statesvc.http.views import Views
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class FieldFace:
     """Annotation of a field: how people are asked for it.
 
     `label`, `hint`: on a form; `flag`, `metavar`, `help`: of a command.

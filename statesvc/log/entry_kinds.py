@@ -28,7 +28,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Filed:
+class ArchiveColumns:
     """The columns of archive files where they are others than those of the table, and their
     values.
     """
@@ -44,7 +44,7 @@ class EntryKind:
     `expected` gives the values of `columns`, the first `key` of which name a row.
 
     `decode` raises ValueError; `expected` too, for a time that is none. `sealed`: its row may have
-    a sealed part. `filed`: what an archive file has; its format stays as it is, while the columns
+    a sealed part. `archive_columns`: of its archive files, whose format stays as it is, while the columns
     of tables follow what statements ask for. `exact`: it is recorded exactly at the time of its
     batch; events and what they caused may be microseconds later. `verified`: modules of
     `statesvc.addons.verify` that check more of it than `entries` checks of all. `shown`: calls
@@ -65,7 +65,7 @@ class EntryKind:
     columns: tuple[str, ...]
     decode: Callable[[bytes], Any]
     expected: Callable[[Any], tuple[Any, ...]]
-    filed: Filed | None = None
+    archive_columns: ArchiveColumns | None = None
 
     @property
     def rank(self) -> int:
@@ -73,11 +73,15 @@ class EntryKind:
 
     @property
     def file_columns(self) -> tuple[str, ...]:
-        return self.columns if self.filed is None else self.filed.columns
+        return self.columns if self.archive_columns is None else self.archive_columns.columns
 
     def file_values(self, document: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of its kind
         """Return the values of the file's columns. Raises ValueError."""
-        return self.expected(document) if self.filed is None else self.filed.values(document)
+        return (
+            self.expected(document)
+            if self.archive_columns is None
+            else self.archive_columns.values(document)
+        )
 
     @property
     def unique(self) -> tuple[str, ...]:
@@ -283,7 +287,7 @@ ENTRY_KINDS: Final = (
         ),
         decode=entry_documents.event,
         expected=_event,
-        filed=Filed(_FILED_EVENT, _filed_event),
+        archive_columns=ArchiveColumns(_FILED_EVENT, _filed_event),
     ),
     EntryKind(
         name=EntryName.CONFLICT,
@@ -318,7 +322,7 @@ ENTRY_KINDS: Final = (
         columns=("shipment_id", "sequence", "recorded_at", "from_status", "to_status"),
         decode=entry_documents.transition,
         expected=_transition,
-        filed=Filed(
+        archive_columns=ArchiveColumns(
             (
                 "shipment_id",
                 "sequence",
@@ -362,7 +366,7 @@ ENTRY_KINDS: Final = (
         ),
         decode=entry_documents.attempt,
         expected=_attempt,
-        filed=Filed(
+        archive_columns=ArchiveColumns(
             (
                 "shipment_id",
                 "sequence",

@@ -165,7 +165,7 @@ class StoppedDatabaseError(RuntimeError):
 
 
 class StoppedEarlyError(Exception):
-    """Asked to stop before the database answered: no work was begun."""
+    """FieldFace to stop before the database answered: no work was begun."""
 
 
 @asynccontextmanager

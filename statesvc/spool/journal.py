@@ -158,7 +158,7 @@ class Journal:
         with self._path(number).open("rb") as file:
             while offset < self._ends[number]:
                 file.seek(offset)
-                payload = _sound(file)
+                payload = _intact_payload(file)
                 if payload is not None:
                     offset += _HEAD.size + len(payload)
                     yield payload, offset
@@ -175,7 +175,7 @@ class Journal:
     def _sound_behind(self, number: int, offset: int) -> int | None:
         data = self._path(number).read_bytes()[: self._ends[number]]
         while (offset := data.find(_MAGIC, offset + 1)) >= 0:
-            if _sound(io.BytesIO(data[offset:])) is not None:
+            if _intact_payload(io.BytesIO(data[offset:])) is not None:
                 return offset
         return None
 
@@ -184,7 +184,7 @@ def _framed(payload: bytes) -> bytes:
     return _HEAD.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
 
 
-def _sound(file: BinaryIO) -> bytes | None:
+def _intact_payload(file: BinaryIO) -> bytes | None:
     head = file.read(_HEAD.size)
     if len(head) < _HEAD.size:
         return None

@@ -39,8 +39,8 @@ from tests.acceptance.stories import ups_alert
 from tests.migrations.kept_release import DIGESTS, FOLDER, KeptRelease
 from tests.world import body_archivist, log_archivist, postgres
 from tests.world.database import Database
+from tests.world.log_builder import log_builder
 from tests.world.shop import ACME, CARRIER_ID, LIMITS, Shop
-from tests.world.story import story
 
 ERASED: Final = "1ZKEPTERASED000001"
 ANSWERS: Final = ("", "/history", "/audit")
@@ -122,7 +122,7 @@ async def _keep_archived(kept: KeptRelease, database: Database) -> None:
             await database.clock.advance(60)
 
         async with (
-            story(database) as log,
+            log_builder(database) as log,
             make_pool(database.service_dsn, name="kept", limits=LIMITS) as pool,
         ):
             context = BatchContext(

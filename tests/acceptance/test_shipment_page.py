@@ -9,7 +9,7 @@ from events.vocabulary import Kind, Status
 from tests.acceptance.test_console import flaws_of, log_in
 from tests.world import browser
 from tests.world.api import Api, Statement
-from tests.world.story import Story
+from tests.world.log_builder import LogBuilder
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 
@@ -18,7 +18,7 @@ async def _eventful(api: Api, scan: Statement) -> None:
     """Make a parcel with a late scan, a contradiction, a retraction, a
     notification, and 200 events.
     """
-    story = Story(api.connection, api.keyring)
+    story = LogBuilder(api.connection, api.keyring)
     await api.carriers.say(scan("1Z77", Status.PICKED_UP, description="Picked up"))
     await story.attempt()
     await story.seal()

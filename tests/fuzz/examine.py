@@ -109,7 +109,7 @@ def _examine(normalized: Normalized, carrier: Carrier) -> None:
         _storable("rejection.pointer", rejection.pointer)
     facts: dict[UUID, dict[str, Fact]] = {}
     for reading in normalized.readings:
-        _sound(reading)
+        _check_reading(reading)
         event = _identified(reading, carrier)
         if event is not None and normalize_number(event.tracking_number):
             number = normalize_number(event.tracking_number)
@@ -129,7 +129,7 @@ def _declared(error: UnreadableMessageError) -> None:
     assert len(error.detail) <= DETAIL_MAX, "the detail of an error quotes the body"
 
 
-def _sound(reading: Reading) -> None:
+def _check_reading(reading: Reading) -> None:
     """Check what the types promise and the database takes."""
     assert type(reading.kind) is Kind, "kind"
     assert reading.status is None or type(reading.status) is Status, "status"

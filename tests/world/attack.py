@@ -13,8 +13,8 @@ from events.crypto.sealing import MasterKeys
 from statesvc.addons.verify.verify_log import Verification, VerificationReport, VerificationRequest
 from statesvc.addons.verify.worker_pool import LogAccess
 from tests.world.database import without_triggers
+from tests.world.log_builder import MASTER, LogBuilder, log_builder, scan
 from tests.world.postgres import fill_database
-from tests.world.story import MASTER, Story, scan, story
 
 MASTER_KEYS = (bytes(range(32)),)
 assert MasterKeys(MASTER_KEYS).current.key_id == MASTER.current.key_id
@@ -41,7 +41,7 @@ async def attack(database: Any, *statements: str) -> None:
 
 
 @asynccontextmanager
-async def sealed_story(database: Any) -> AsyncIterator[Story]:
+async def sealed_story(database: Any) -> AsyncIterator[LogBuilder]:
     """Make a log of all kinds with several heads.
 
     Written once a run and copied, for writing it takes half a second of computing.
@@ -49,12 +49,12 @@ async def sealed_story(database: Any) -> AsyncIterator[Story]:
     await fill_database(
         database.superuser_dsn, "sealed_story", partial(_write_sealed_story, database)
     )
-    async with story(database) as log:
+    async with log_builder(database) as log:
         yield log
 
 
 async def _write_sealed_story(database: Any, name: str) -> None:
-    async with story(database.on(name)) as log:
+    async with log_builder(database.on(name)) as log:
         await log.everything()
         await log.seal()
         for number in ("1Z0004", "1Z0005"):

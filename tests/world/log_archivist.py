@@ -25,7 +25,7 @@ from statesvc.log.log_months import LogMonth, months
 from statesvc.shipments.references import AttachedTo
 from tests.world.attack import verify
 from tests.world.database import Database
-from tests.world.story import Story, scan
+from tests.world.log_builder import LogBuilder, scan
 
 DAY = 86_400
 KINDS = tuple(EntryName)
@@ -40,7 +40,7 @@ class Archivist:
     """Lets months pass, and archives. `connection` is the service's role."""
 
     database: Database
-    log: Story
+    log: LogBuilder
     archiving: LogArchiving
 
     @property

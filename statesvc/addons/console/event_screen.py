@@ -10,7 +10,7 @@ from events.merkle.proof import verify_inclusion
 from statesvc.addons.console.formats import heading
 from statesvc.addons.console.screen import PageRequest, Screen
 from statesvc.addons.console.shipment_lines import timeline_lines
-from statesvc.addons.console.shipment_screens import CALL, LIST, ONE, AskedShipment
+from statesvc.addons.console.shipment_screens import CALL, LIST, ONE, RequestedShipment
 from statesvc.http.inner_calls import Json
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
@@ -62,7 +62,7 @@ _PROOF: Final = Details(
 
 async def show_event(visit: PageRequest) -> Mapping[str, Any]:
     """Show the event; personal values are masked unless the visitor says why."""
-    asked = AskedShipment.of(visit)
+    asked = RequestedShipment.of(visit)
     event = await _event(visit, asked)
     line = timeline_lines([event])[0]
     stated = {name: value for name, value in event.items() if name not in _PLACED}
@@ -83,7 +83,7 @@ async def show_event(visit: PageRequest) -> Mapping[str, Any]:
     }
 
 
-async def _event(visit: PageRequest, asked: AskedShipment) -> Json:
+async def _event(visit: PageRequest, asked: RequestedShipment) -> Json:
     wanted, cursor = visit.path("version"), None
     while True:
         audit = await visit.call_api(

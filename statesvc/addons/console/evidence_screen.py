@@ -10,7 +10,7 @@ from aiohttp import web
 
 from statesvc.addons.console.pages import attachment
 from statesvc.addons.console.screen import Input, PageRequest, Redirect, Screen, Values
-from statesvc.addons.console.shipment_screens import CALL, LIST, ONE, AskedShipment
+from statesvc.addons.console.shipment_screens import CALL, LIST, ONE, RequestedShipment
 from statesvc.http.document_forms import FORMS
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
@@ -167,7 +167,7 @@ async def show_form(visit: PageRequest) -> Mapping[str, Any] | Redirect | web.Re
     """
     if visit.posted:
         return await _make(visit, visit.posted)
-    asked = AskedShipment.of(visit)
+    asked = RequestedShipment.of(visit)
     preset = visit.query("for")
     if asked.discriminator is None and (named := await _named(visit, asked)) is not None:
         return Redirect(replace(asked, discriminator=named).path("/evidence"))
@@ -183,7 +183,7 @@ async def show_form(visit: PageRequest) -> Mapping[str, Any] | Redirect | web.Re
     )
 
 
-async def _named(visit: PageRequest, asked: AskedShipment) -> str | None:
+async def _named(visit: PageRequest, asked: RequestedShipment) -> str | None:
     """Return the discriminator of the open page's parcel if others bear its number."""
     try:
         shipment = await visit.call_api(f"GET {CALL}", **asked.given())
@@ -202,7 +202,7 @@ def _remembered(visit: PageRequest) -> dict[str, str]:
 
 async def _make(visit: PageRequest, values: Values) -> Mapping[str, Any] | web.Response:
     """Return the file; or the form again, with its errors."""
-    asked = AskedShipment.of(visit)
+    asked = RequestedShipment.of(visit)
     end = values.get("form", ".pdf")
     if end not in FORMS:
         raise Problem(Code.INVALID_REQUEST, f"`form` is one of {', '.join(FORMS)}")
@@ -252,7 +252,7 @@ async def _make(visit: PageRequest, values: Values) -> Mapping[str, Any] | web.R
     return made
 
 
-def _form(asked: AskedShipment, values: Values) -> dict[str, Any]:
+def _form(asked: RequestedShipment, values: Values) -> dict[str, Any]:
     return {
         "title": f"Evidence of {carrier_name(asked.carrier_id)} {asked.tracking_number}",
         "asked": asked,

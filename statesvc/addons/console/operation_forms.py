@@ -23,7 +23,7 @@ from statesvc.addons.console.screen import (
     changes,
 )
 from statesvc.http.call_progress import Progress
-from statesvc.http.faces import Asked, Form
+from statesvc.http.faces import FieldFace, Form
 from statesvc.http.inner_calls import Json
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, PartialChange, Route
@@ -72,7 +72,7 @@ def filters_of(model: type[BaseModel], *names: str, values: Values) -> list[Inpu
 
 
 def _input(name: str, field: FieldInfo, values: Mapping[str, Any], left_out: str) -> Input:
-    asked = next((each for each in field.metadata if isinstance(each, Asked)), Asked())
+    asked = next((each for each in field.metadata if isinstance(each, FieldFace)), FieldFace())
     kind = plain_annotation(field.annotation)
     value = values.get(name, member_of(values, name))
     if value is None and not field.is_required():

@@ -71,7 +71,7 @@ async def unless(code: Code, asked: Awaitable[Json]) -> Json | None:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedShipment:
+class RequestedShipment:
     """A shipment, and as of when: the parameters of its calls."""
 
     carrier_id: str
@@ -80,7 +80,7 @@ class AskedShipment:
     as_of: str | None
 
     @classmethod
-    def of(cls, visit: PageRequest) -> "AskedShipment":
+    def of(cls, visit: PageRequest) -> "RequestedShipment":
         """Parse the page's address, or the form that has its time.
 
         A time without a zone, as forms send it, is UTC. Raises Problem.
@@ -123,7 +123,7 @@ class AskedShipment:
 
 async def show_one(visit: PageRequest) -> Mapping[str, Any] | Redirect:
     """Show its page. `seen`: a step of the slider, as a time."""
-    asked = AskedShipment.of(visit)
+    asked = RequestedShipment.of(visit)
     if visit.query("seen"):
         seals = seals_of(await _history(visit, asked, as_of=False))
         step = visit.query("seen")
@@ -136,13 +136,13 @@ async def show_one(visit: PageRequest) -> Mapping[str, Any] | Redirect:
     return await _record(visit, asked)
 
 
-async def _record(visit: PageRequest, asked: AskedShipment) -> dict[str, Any]:
+async def _record(visit: PageRequest, asked: RequestedShipment) -> dict[str, Any]:
     """Return all that the page shows, as far as the scopes of the key go."""
     full = await _history(visit, asked, as_of=False) if asked.as_of else None
     values = {
         "title": f"{carrier_name(asked.carrier_id)} {asked.tracking_number}",
         "asked": asked,
-        "bare": AskedShipment(asked.carrier_id, asked.tracking_number, None, None).path(),
+        "bare": RequestedShipment(asked.carrier_id, asked.tracking_number, None, None).path(),
         "today": replace(asked, as_of=None).path(),
         "personal": visit.include,
         "shipment": None,
@@ -222,7 +222,7 @@ async def _record(visit: PageRequest, asked: AskedShipment) -> dict[str, Any]:
     }
 
 
-def _acts(asked: AskedShipment, *, is_held: bool) -> list[Act]:
+def _acts(asked: RequestedShipment, *, is_held: bool) -> list[Act]:
     hold = (
         ("/release-hold", "Release the legal hold") if is_held else ("/hold", "Place a legal hold")
     )
@@ -232,7 +232,7 @@ def _acts(asked: AskedShipment, *, is_held: bool) -> list[Act]:
     ]
 
 
-def _tabs(visit: PageRequest, asked: AskedShipment, sent: int) -> Markup:
+def _tabs(visit: PageRequest, asked: RequestedShipment, sent: int) -> Markup:
     tab, record = visit.query("tab"), asked.path(tab="record")
     told = (f"What was sent, and the answers: {sent:,}", asked.path(tab="told"), tab == "told")
     return tabs(
@@ -246,7 +246,7 @@ def _tabs(visit: PageRequest, asked: AskedShipment, sent: int) -> Markup:
 
 
 def _warnings(
-    asked: AskedShipment,
+    asked: RequestedShipment,
     shipment: Mapping[str, Any],
     warned: Sequence[Warned],
     conflicts: Sequence[object],
@@ -297,7 +297,7 @@ def _given(parts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in parts.items() if value is not None}
 
 
-async def _whole_history(visit: PageRequest, asked: AskedShipment) -> dict[str, Any]:
+async def _whole_history(visit: PageRequest, asked: RequestedShipment) -> dict[str, Any]:
     """Return the events in timeline order, up to `_EVENTS_MAX`.
 
     The newest are first on the page, and last in the API's answer.
@@ -323,7 +323,7 @@ async def _whole_history(visit: PageRequest, asked: AskedShipment) -> dict[str, 
             return page
 
 
-def _step(seals: Sequence[datetime], asked: AskedShipment) -> int:
+def _step(seals: Sequence[datetime], asked: RequestedShipment) -> int:
     """Return the slider's position: the last seal by then, from 1; 0 before the first."""
     if asked.as_of is None:
         return len(seals)
@@ -331,21 +331,21 @@ def _step(seals: Sequence[datetime], asked: AskedShipment) -> int:
 
 
 async def _history(
-    visit: PageRequest, asked: AskedShipment, *, as_of: bool
+    visit: PageRequest, asked: RequestedShipment, *, as_of: bool
 ) -> Sequence[Mapping[str, Any]]:
     page = await visit.call_api(f"GET {CALL}/history", **asked.given(as_of=as_of), limit=LIMIT_MAX)
     events: Sequence[Mapping[str, Any]] = page["items"]
     return events
 
 
-async def _audit(visit: PageRequest, asked: AskedShipment) -> Json:
+async def _audit(visit: PageRequest, asked: RequestedShipment) -> Json:
     """Return the record; without the scope, the state alone."""
     if visit.has(Scope.AUDIT):
         return await visit.call_api(f"GET {CALL}/audit", **asked.given(), include=visit.include)
     return await _state_alone(visit, asked)
 
 
-async def _state_alone(visit: PageRequest, asked: AskedShipment) -> Json:
+async def _state_alone(visit: PageRequest, asked: RequestedShipment) -> Json:
     shipment = await visit.call_api(f"GET {CALL}", **asked.given(), include=visit.include)
     nothing: list[Any] = []
     return {

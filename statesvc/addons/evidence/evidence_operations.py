@@ -31,7 +31,7 @@ from statesvc.api.personal_reads import Include, reads_personal
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.document_forms import FORMS, preferred
-from statesvc.http.faces import Asked
+from statesvc.http.faces import FieldFace
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import RawAnswer, operation
 from statesvc.http.problem import Code, Problem
@@ -98,7 +98,7 @@ class EvidenceParameters(ClosedModel):
                 " nevertheless."
             )
         ),
-        Asked(flag="--without-personal-data"),
+        FieldFace(flag="--without-personal-data"),
     ] = False
     part: Annotated[
         EvidencePart,

@@ -29,7 +29,7 @@ from statesvc.api.operation_context import Context
 from statesvc.api.parameters import Day, Name
 from statesvc.http.call import Call
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked
+from statesvc.http.faces import FieldFace
 from statesvc.http.operation import RawAnswer, operation
 from statesvc.http.paging import Page, PageParameters, encode_position, position_of
 from statesvc.http.problem import Code, Problem
@@ -45,14 +45,14 @@ class PromiseParameters(ClosedModel):
 
     since: Annotated[
         Day | None,
-        Asked(label="Promised from"),
+        FieldFace(label="Promised from"),
         Field(
             description="Promised for this day or later; left out: the last 90 days and those to come."
         ),
     ] = None
     until: Annotated[
         Day | None,
-        Asked(label="Promised before"),
+        FieldFace(label="Promised before"),
         Field(description="Promised for a day before this one."),
     ] = None
     carrier_id: Annotated[Name | None, Field(description="Of this carrier only.")] = None

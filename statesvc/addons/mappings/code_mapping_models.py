@@ -13,7 +13,7 @@ from statesvc.addons.mappings.samples import SAMPLES_MAX
 from statesvc.api.parameters import CarrierParameters, Name
 from statesvc.api.personal_reads import Include
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked
+from statesvc.http.faces import FieldFace
 from statesvc.http.paging import PageParameters
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 
@@ -101,7 +101,7 @@ class TaughtMeaning(ClosedModel):
     kind: Annotated[
         Literal["scan", "info"],
         Field(description="A scan has a status; an `info` never moves one."),
-        Asked(
+        FieldFace(
             label="Means",
             flag="--info",
             const="info",
@@ -146,7 +146,7 @@ class PreviewRequest(ClosedModel):
     raw_type: Annotated[
         Part | None,
         Field(description="Null: the carrier prints none.", json_schema_extra=_NO_LISTED_TEXT),
-        Asked(
+        FieldFace(
             label="Type",
             hint="As the carrier prints it; empty where it prints none.",
             flag="--type",
@@ -159,7 +159,7 @@ class PreviewRequest(ClosedModel):
             description="Null: the carrier prints none. Without `raw_type` also `TYPE/CODE`, as `carrier_code` has it.",
             json_schema_extra=_NO_LISTED_TEXT,
         ),
-        Asked(
+        FieldFace(
             label="Code",
             hint="Or the text in its place, or the text-... of a history.",
             flag="--code",
@@ -169,7 +169,7 @@ class PreviewRequest(ClosedModel):
     raw_reason: Annotated[
         Part | None,
         Field(description="Only with this reason code next to it; null: any."),
-        Asked(
+        FieldFace(
             label="Only with this reason code",
             hint="Empty: any.",
             flag="--carrier-reason",
@@ -181,7 +181,7 @@ class PreviewRequest(ClosedModel):
         Field(
             description="Only with this text; case and blanks do not matter. Alone where the carrier prints no code."
         ),
-        Asked(
+        FieldFace(
             label="Only with this text",
             hint="Empty: any. Alone where the carrier prints no code. It is stored sealed; its digest stands in the log.",
             flag="--text",

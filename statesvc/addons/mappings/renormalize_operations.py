@@ -28,7 +28,7 @@ from statesvc.api.parameters import CarrierParameters
 from statesvc.http.call import Call
 from statesvc.http.call_progress import CallParts
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked, Command, Form
+from statesvc.http.faces import Command, FieldFace, Form
 from statesvc.http.operation import operation
 from statesvc.http.paging import encode_position, position_of
 from statesvc.http.problem import Code, Problem, Violation
@@ -52,7 +52,7 @@ class RenormalizeCarrier(ClosedModel):
     since: Annotated[
         AwareDatetime | None,
         Field(description="Only messages received then or later; null: all."),
-        Asked(metavar="T"),
+        FieldFace(metavar="T"),
     ] = None
     read_by: Annotated[
         str | None,
@@ -61,7 +61,7 @@ class RenormalizeCarrier(ClosedModel):
             pattern=r"^[^\x00]*$",
             description="Only what this version of the normalizer read, as after a rollout that was reverted.",
         ),
-        Asked(metavar="VERSION"),
+        FieldFace(metavar="VERSION"),
     ] = None
     per_second: Annotated[
         float | None,
@@ -70,7 +70,7 @@ class RenormalizeCarrier(ClosedModel):
             le=_PER_SECOND_MAX,
             description="At most so many messages a second; null: as fast as it goes.",
         ),
-        Asked(flag="--rate", metavar="N"),
+        FieldFace(flag="--rate", metavar="N"),
     ] = None
     dry_run: Annotated[bool, Field(description="Only answer what would be done.")] = False
     notify: Annotated[
@@ -78,7 +78,7 @@ class RenormalizeCarrier(ClosedModel):
         Field(
             description="`false`: no subscription is sent what the corrections change; their entries in the log say so."
         ),
-        Asked(flag="--no-notify", help="send no subscription what the corrections change"),
+        FieldFace(flag="--no-notify", help="send no subscription what the corrections change"),
     ] = True
     why: Annotated[
         str,

@@ -27,7 +27,7 @@ from events.carriers.canonical import (
 from events.crypto.keyring import Keyring
 from events.event import Event
 from events.vocabulary import Verdict
-from statesvc.api.submission.submit import Held, Submitted, read_clock, submit
+from statesvc.api.submission.submit import LockedShipments, Submitted, read_clock, submit
 from statesvc.database.wakeups.wakeup import LOG, OUTBOX, Wakes
 from statesvc.http.closed_model import ClosedModel
 from statesvc.http.middleware import whole_body
@@ -240,7 +240,7 @@ class Submission:
             archive=self.archive,
             notify=notify,
         )
-        if isinstance(outcome, Held):
+        if isinstance(outcome, LockedShipments):
             raise Problem(
                 Code.HELD,
                 f"on hold: {', '.join(outcome.carrier_ids)}; nothing was applied, send it again"

@@ -36,7 +36,7 @@ _LOCKED_SECONDS: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LockedShipments:
     """Refusal: these carriers are on hold, and no event was applied."""
 
     carrier_ids: tuple[str, ...]
@@ -65,7 +65,7 @@ async def submit(
     writer: str,
     archive: History,
     notify: bool = True,
-) -> Submitted | Held:
+) -> Submitted | LockedShipments:
     """Apply `events`, stated by `body`, each once. A lock or serialization failure is tried again.
 
     `notify` False: subscriptions are not notified.
@@ -73,7 +73,7 @@ async def submit(
     # once, before the tries: the events of each try commit to the same message
     sealed = seal_message(keyring, canonical.CARRIER_ID, body, "{}")
 
-    async def transaction(connection: AsyncConnection[Any]) -> Submitted | Held:
+    async def transaction(connection: AsyncConnection[Any]) -> Submitted | LockedShipments:
         return await _submit(connection, keyring, events, sealed, writer=writer, notify=notify)
 
     policy = RetryPolicy(
@@ -90,7 +90,7 @@ async def _submit(
     *,
     writer: str,
     notify: bool,
-) -> Submitted | Held:
+) -> Submitted | LockedShipments:
     async with pipelined_transaction(connection) as pipeline:
         carrier_ids = sorted({event.carrier_id for event in events})
         begun = await send(
@@ -99,7 +99,7 @@ async def _submit(
         received_at, held = await begun.rows()
         # in the transaction of each try: a hold may be placed between two
         if held:
-            return Held(tuple(held))
+            return LockedShipments(tuple(held))
         read = _read(keyring, events, sealed, received_at, notify=notify)
         batch = await append(AppendBatch(pipeline, keyring, [read], writer))
         # all duplicates: no entry names the message, so nothing would ever refer to it

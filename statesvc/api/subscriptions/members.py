@@ -13,7 +13,7 @@ from statesvc.api.parameters import known_carrier
 from statesvc.api.subscriptions.receiver_fields import Headers, SignatureAsked
 from statesvc.delivery.target_kind import target_kinds
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked
+from statesvc.http.faces import FieldFace
 from statesvc.http.operation import PartialChange
 from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX, KeyType, Secret
 from statesvc.subscriptions.url import URL_CHARS_MAX
@@ -38,7 +38,7 @@ GiveUpSeconds = Annotated[float | None, Field(gt=0, le=GIVE_UP_SECONDS_MAX, allo
 Url = Annotated[
     str,
     # a command's `--url` is the service's own address
-    Asked(flag="--receiver", metavar="URL"),
+    FieldFace(flag="--receiver", metavar="URL"),
     Field(
         max_length=URL_CHARS_MAX,
         json_schema_extra={
@@ -61,17 +61,17 @@ URL_RULE: Final = (
 )
 Carriers = Annotated[
     list[CarrierId] | None,
-    Asked(flag="--carrier"),
+    FieldFace(flag="--carrier"),
     Field(min_length=1, max_length=FILTER_MAX, description="Only of these carriers; null: of all."),
 ]
 Statuses = Annotated[
     list[Status] | None,
-    Asked(flag="--status"),
+    FieldFace(flag="--status"),
     Field(min_length=1, max_length=FILTER_MAX, description="Only changes to these; null: to any."),
 ]
 Types = Annotated[
     list[NotificationType] | None,
-    Asked(flag="--type"),
+    FieldFace(flag="--type"),
     Field(
         min_length=1,
         max_length=FILTER_MAX,

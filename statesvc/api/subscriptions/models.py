@@ -12,7 +12,7 @@ from statesvc.api.subscriptions.receiver_fields import OlderSignatureShown
 from statesvc.delivery.event_catalogue import BY_TYPE, CONNECTION_TEST
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Asked
+from statesvc.http.faces import FieldFace
 from statesvc.http.paging import PageParameters
 from statesvc.shipments.models import text_of
 from statesvc.subscriptions.recorded_attempts import LimiterSummary
@@ -39,7 +39,7 @@ class SubscriptionParameters(ClosedModel):
 
     subscription_id: Annotated[
         UUID,
-        Asked(
+        FieldFace(
             help="its id, or as many characters of it as are unique", listed_by="list_subscriptions"
         ),
     ]

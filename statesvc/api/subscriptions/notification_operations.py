@@ -19,7 +19,7 @@ from statesvc.database.wakeups.wakeup import OUTBOX
 from statesvc.delivery.attempt_part import Response
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.call import Call
-from statesvc.http.faces import Asked, Command, Form
+from statesvc.http.faces import Command, FieldFace, Form
 from statesvc.http.operation import WHY_TAKEN, operation
 from statesvc.http.paging import Page, PageParameters, encode_position, position_of
 from statesvc.http.problem import Code, Problem
@@ -79,7 +79,7 @@ class NotificationParameters(SubscriptionParameters):
             pattern=r"^[!-~]+$",
             description="Its header `webhook-id`.",
         ),
-        Asked(
+        FieldFace(
             help=(
                 "its header `webhook-id`, or as many characters of it as are unique among the"
                 " newest 2,000"

@@ -26,8 +26,8 @@ from statesvc.addons.backups.backup_command import (
 from statesvc.health.finding import Finding, Urgency
 from statesvc.sealer.leadership import Publication
 from tests.world.database import Database
+from tests.world.log_builder import log_builder
 from tests.world.shell import Shell, use
-from tests.world.story import story
 
 WELL = WalArchiving(
     is_on=True,
@@ -160,7 +160,7 @@ async def test_a_server_as_it_comes_would_lose_all_since_the_base_backup(
 ) -> None:
     use(database, monkeypatch)
     monkeypatch.setenv("STATESVC_SEALER_CHECKPOINT_FILE", str(tmp_path / "checkpoint"))
-    async with story(
+    async with log_builder(
         database, Publication(file=tmp_path / "checkpoint", origin="log.example/tests")
     ) as log:
         await log.act()

@@ -11,7 +11,7 @@ from playwright.async_api import expect
 from events.vocabulary import Status
 from tests.world import browser
 from tests.world.console import Tab, words
-from tests.world.story import MORNING, Story, scan
+from tests.world.log_builder import MORNING, LogBuilder, scan
 
 RULES = "/console/expectations"
 CHANGE = f"{RULES}/ups/services/ups%20ground%2Fhome/change"
@@ -22,7 +22,7 @@ async def _say(tab: Tab, number: str, service: str | None, *, days: int | None) 
     """Build a parcel promised for the second of March, delivered so many days after it; None: under
     way.
     """
-    log = Story(tab.api.connection, tab.api.keyring)
+    log = LogBuilder(tab.api.connection, tab.api.keyring)
     await log.say(
         scan(
             number,
@@ -115,7 +115,7 @@ async def test_promises_are_counted_listed_and_taken_along(tab: Tab) -> None:
         scan(f"B{n}", 0, Status.IN_TRANSIT, estimated_delivery="2026-03-02", service=f"Service {n}")
         for n in range(40)
     )
-    await Story(tab.api.connection, tab.api.keyring).say(*many)
+    await LogBuilder(tab.api.connection, tab.api.keyring).say(*many)
     assert "Those with most promises; 2 more are in the file" in await tab.text(PROMISES)
     for table, first in (
         ("groups", "carrier_id,service,lane,month"),

@@ -17,14 +17,14 @@ from statesvc.addons.evidence.check_bundle import check
 from tests.world.api import Api, Statement
 from tests.world.body_archivist import Archivist
 from tests.world.console import Tab, words
+from tests.world.log_builder import LogBuilder
 from tests.world.shop import CARRIER_ID
-from tests.world.story import Story
 
 PAGE = "/console/shipments/ups/1Z7"
 
 
 async def _seal(api: Api) -> None:
-    await Story(api.connection, api.keyring).seal()
+    await LogBuilder(api.connection, api.keyring).seal()
 
 
 async def _steps(tab: Tab, scan: Statement, *statuses: Status, number: str = "1Z7") -> None:
@@ -376,7 +376,7 @@ async def test_evidence_is_a_file_for_a_case(tab: Tab, scan: Statement) -> None:
 
 async def test_what_did_not_happen_is_listed(tab: Tab, scan: Statement) -> None:
     await _steps(tab, scan, Status.IN_TRANSIT)
-    await Story(tab.api.connection, tab.api.keyring).observe()
+    await LogBuilder(tab.api.connection, tab.api.keyring).observe()
     await tab.log_in("read audit")
     text = await tab.text(PAGE)
     assert "Not in time: stalled" in text

@@ -14,10 +14,10 @@ from statesvc.addons.evidence.evidence_report import report_of
 from statesvc.addons.verify import verify_command as command
 from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.world.database import Clock
-from tests.world.story import Story, scan
+from tests.world.log_builder import LogBuilder, scan
 
 
-async def back_dated_bundle(log: Story, database: Any) -> dict[str, Any]:
+async def back_dated_bundle(log: LogBuilder, database: Any) -> dict[str, Any]:
     await log.parcel("1ZOTHER")
     await log.seal()
     clock = Clock(database.owner_dsn)
@@ -29,7 +29,7 @@ async def back_dated_bundle(log: Story, database: Any) -> dict[str, Any]:
 
 
 async def test_a_back_dated_batch_is_named_in_the_bundle_the_report_and_the_offline_check(
-    database: Any, event_log: Story, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    database: Any, event_log: LogBuilder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bundle = await back_dated_bundle(event_log, database)
     assert both(bundle, keys_of(bundle)) == (True, True)
@@ -57,7 +57,7 @@ def without(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_what_is_in_order_is_not_named_and_a_name_that_does_not_fit_is_a_flaw(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     await event_log.parcel(NUMBER)
     await Clock(database.owner_dsn).advance(7200)
@@ -72,7 +72,9 @@ async def test_what_is_in_order_is_not_named_and_a_name_that_does_not_fit_is_a_f
     assert "/entries/0/recorded_after" in {flaw.pointer for flaw in flaws}
 
 
-async def test_entries_of_a_bundle_show_it_of_each_other(database: Any, event_log: Story) -> None:
+async def test_entries_of_a_bundle_show_it_of_each_other(
+    database: Any, event_log: LogBuilder
+) -> None:
     """Whatever the bundle says of itself: an attempt that is dated back by an hour stands behind
     the event that it is about.
     """

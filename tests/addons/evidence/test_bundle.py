@@ -23,13 +23,13 @@ from statesvc.addons.evidence.gather import (
     gather,
 )
 from statesvc.addons.evidence.verify_evidence import all_flaws, read_keys
-from tests.world.story import Story, scan, story
+from tests.world.log_builder import LogBuilder, log_builder, scan
 
 NUMBER = "1Z0002"
 
 
 async def gathered_of(
-    log: Story,
+    log: LogBuilder,
     number: str = NUMBER,
     *,
     carrier_id: str = "ups",
@@ -48,12 +48,12 @@ async def gathered_of(
     return await gather(log.connection, wanted)
 
 
-async def bundle_of(log: Story, number: str = NUMBER, **wish: Any) -> dict[str, Any]:
+async def bundle_of(log: LogBuilder, number: str = NUMBER, **wish: Any) -> dict[str, Any]:
     return (await gathered_of(log, number, **wish)).sealed()
 
 
 async def gathered(database: Any, *, personal: bool = True) -> dict[str, Any]:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await log.everything()
         await log.say(
             scan(
@@ -106,7 +106,7 @@ async def test_without_the_scope_nothing_personal_is_in_it_and_it_verifies_all_t
     assert {entry["part_state"] for entry in bundle["entries"]} == {"withheld", "none"}
 
 
-async def test_after_an_erasure_it_says_so_and_verifies(event_log: Story) -> None:
+async def test_after_an_erasure_it_says_so_and_verifies(event_log: LogBuilder) -> None:
     await event_log.parcel(NUMBER)
     await event_log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
     await event_log.connection.execute(
@@ -183,7 +183,7 @@ async def test_a_resealed_bundle_still_cannot_change_what_the_log_holds(database
         assert both(resealed, keys_of(resealed)) == (False, False)
 
 
-async def test_what_there_is_no_evidence_of_is_said(event_log: Story) -> None:
+async def test_what_there_is_no_evidence_of_is_said(event_log: LogBuilder) -> None:
     await event_log.parcel(NUMBER)
     with pytest.raises(NothingSealedError):
         await bundle_of(event_log)

@@ -41,7 +41,7 @@ from tests.addons.evidence.test_bundle import (
     keys_of,
     resealed_by_a_stranger,
 )
-from tests.world.story import Story, scan
+from tests.world.log_builder import LogBuilder, scan
 
 STATED = {
     "case": "dp_1NsHZ2",
@@ -60,7 +60,7 @@ STATED = {
 STATEMENT = MerchantStatement.model_validate(STATED)
 
 
-async def delivered(log: Story) -> None:
+async def delivered(log: LogBuilder) -> None:
     await log.say(
         scan(NUMBER, 1, Status.PICKED_UP), scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe")
     )
@@ -68,7 +68,7 @@ async def delivered(log: Story) -> None:
 
 
 async def test_as_of_a_day_it_has_what_was_sealed_by_then_and_the_head_that_was_signed_then(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     clock = database.clock
     await event_log.say(scan(NUMBER, 1, Status.PICKED_UP))
@@ -103,7 +103,7 @@ async def test_as_of_a_day_it_has_what_was_sealed_by_then_and_the_head_that_was_
 
 
 async def test_what_the_merchant_states_is_marked_so_and_bound_to_the_entry_by_its_commitment(
-    event_log: Story,
+    event_log: LogBuilder,
 ) -> None:
     await delivered(event_log)
     bundle = (await gathered_of(event_log, statement=STATEMENT)).sealed()
@@ -136,7 +136,7 @@ async def test_what_the_merchant_states_is_marked_so_and_bound_to_the_entry_by_i
 
 
 async def test_shipped_is_said_only_of_a_pick_up_scan_that_was_not_taken_back(
-    event_log: Story,
+    event_log: LogBuilder,
 ) -> None:
     await event_log.say(scan(NUMBER, 0, Status.INFO_RECEIVED), scan(NUMBER, 5, Status.IN_TRANSIT))
     await event_log.seal()
@@ -166,7 +166,7 @@ async def test_shipped_is_said_only_of_a_pick_up_scan_that_was_not_taken_back(
 
 
 async def test_the_service_is_what_the_carrier_last_called_it_and_both_verifiers_hold_it_against_the_events(
-    event_log: Story,
+    event_log: LogBuilder,
 ) -> None:
     await event_log.say(scan(NUMBER, 0, Status.PICKED_UP))
     await event_log.seal()
@@ -290,7 +290,7 @@ def test_a_statement_that_does_not_fit_is_refused(wrong: dict[str, Any]) -> None
 
 @pytest.mark.usefixtures("own_processes")
 async def test_the_zip_verifies_offline_with_the_verifier_in_it(
-    event_log: Story, tmp_path: Path
+    event_log: LogBuilder, tmp_path: Path
 ) -> None:
     await delivered(event_log)
     gathered = await gathered_of(event_log, statement=STATEMENT)
@@ -413,7 +413,7 @@ def test_its_ed25519_is_that_of_rfc_8032() -> None:
     )
 
 
-async def test_a_statement_that_is_changed_after_the_seal_shows(event_log: Story) -> None:
+async def test_a_statement_that_is_changed_after_the_seal_shows(event_log: LogBuilder) -> None:
     await delivered(event_log)
     bundle = (await gathered_of(event_log, statement=STATEMENT)).sealed({"evidence.pdf": b"x"})
     for change in (

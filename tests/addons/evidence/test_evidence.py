@@ -13,7 +13,7 @@ from events.vocabulary import Status
 from statesvc.addons.evidence.check_bundle import check
 from statesvc.addons.evidence.merchant_statement import statement_commitment
 from statesvc.http.document_forms import FORMS, preferred
-from tests.world.story import Story
+from tests.world.log_builder import LogBuilder
 
 PATH = "/v1/shipments/ups/5/evidence"
 
@@ -28,7 +28,7 @@ async def _raw(api: Any, accept: str, scopes: str = "audit pii") -> tuple[int, s
 async def test_the_evidence_verifies_and_comes_in_three_forms(api: Any, scan: Any) -> None:
     await api.carriers.say(scan("5", Status.DELIVERED, signed_by="J. <b>Doe</b>"))
     assert (await _raw(api, "*/*"))[0] == 409, "nothing is sealed yet"
-    await Story(api.connection, api.keyring).seal()
+    await LogBuilder(api.connection, api.keyring).seal()
     status, kind, document = await _raw(api, "*/*")
     bundle = json.loads(document)
     assert (
@@ -54,7 +54,7 @@ async def test_evidence_for_a_case_is_on_record_and_nothing_of_the_statement_is(
     api: Any, scan: Any
 ) -> None:
     await api.carriers.say(scan("5", Status.DELIVERED, signed_by="J. Doe"))
-    await Story(api.connection, api.keyring).seal()
+    await LogBuilder(api.connection, api.keyring).seal()
     stated = {
         "case": "dp_7",
         "reason_code": "13.1",
@@ -86,7 +86,7 @@ async def test_evidence_for_a_case_is_on_record_and_nothing_of_the_statement_is(
         "statement_commitment": statement_commitment(bundle["stated"]),
     }
     assert b"Mustermann" not in canonical
-    await Story(api.connection, api.keyring).seal()
+    await LogBuilder(api.connection, api.keyring).seal()
     _, _, again = await _raw(api, "application/json")
     assert "make_evidence" not in again.decode(), "who asks for evidence is not part of it"
 
@@ -94,7 +94,7 @@ async def test_evidence_for_a_case_is_on_record_and_nothing_of_the_statement_is(
 @pytest.mark.usefixtures("own_processes")
 async def test_a_browser_runs_and_loads_nothing_of_it(api: Any, scan: Any) -> None:
     await api.carriers.say(scan("5", Status.DELIVERED, signed_by="J. Doe"))
-    await Story(api.connection, api.keyring).seal()
+    await LogBuilder(api.connection, api.keyring).seal()
     for accept in ("text/html", "application/json"):
         headers = {"Authorization": f"Bearer {await api.key('audit pii')}", "Accept": accept}
         async with api.client.get(PATH, headers=headers) as response:
@@ -143,7 +143,7 @@ async def test_of_a_number_that_was_used_twice_one_says_which_parcel_is_meant(
         await api.carriers.say(
             scan("5", Status.DELIVERED, discriminator=discriminator, minutes=minutes)
         )
-    await Story(api.connection, api.keyring).seal()
+    await LogBuilder(api.connection, api.keyring).seal()
     refused = await api.get(PATH, scopes="audit")
     assert (refused.status, refused.body["code"]) == (409, "conflict")
     assert "`old`: delivered, last heard of on 2026-03-01" in refused.body["detail"]

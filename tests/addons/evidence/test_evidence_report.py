@@ -18,12 +18,12 @@ from statesvc.addons.evidence.pdf import print_report
 from statesvc.addons.evidence.report_sections import details_of
 from statesvc.addons.evidence.summary import EvidenceSummary
 from tests.addons.evidence.test_bundle import NUMBER, bundle_of
-from tests.world.story import MORNING, Story, scan
+from tests.world.log_builder import MORNING, LogBuilder, scan
 
 FIXTURES = Path(__file__).parents[2] / "events" / "carriers" / "fixtures"
 
 
-async def _payload(log: Story, carrier_id: str, body: bytes) -> str:
+async def _payload(log: LogBuilder, carrier_id: str, body: bytes) -> str:
     """Say what a normalizer reads of a payload as its carrier would."""
     carrier = CARRIERS[carrier_id]
     readings = carrier.normalizers[carrier.stable](body, MORNING).readings
@@ -34,7 +34,7 @@ async def _payload(log: Story, carrier_id: str, body: bytes) -> str:
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_report_shows_both_clocks_the_signer_and_the_address(event_log: Story) -> None:
+async def test_a_report_shows_both_clocks_the_signer_and_the_address(event_log: LogBuilder) -> None:
     await event_log.parcel(NUMBER)
     await event_log.say(
         scan(
@@ -66,7 +66,7 @@ async def test_a_report_shows_both_clocks_the_signer_and_the_address(event_log: 
 
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize("carrier_id", ["ups", "fedex", "dhl_unified"])
-async def test_real_shapes_make_a_legible_document(event_log: Story, carrier_id: str) -> None:
+async def test_real_shapes_make_a_legible_document(event_log: LogBuilder, carrier_id: str) -> None:
     body = next(
         path.read_bytes()
         for path in sorted((FIXTURES / carrier_id).iterdir())

@@ -12,10 +12,10 @@ from statesvc.addons.evidence.summary import EvidenceSummary
 from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.addons.evidence.test_dispute import STATEMENT
 from tests.addons.evidence.test_sent import deliver, subscribe
-from tests.world.story import Story, scan
+from tests.world.log_builder import LogBuilder, scan
 
 
-async def page_of(log: Story, **wish: Any) -> EvidenceSummary:
+async def page_of(log: LogBuilder, **wish: Any) -> EvidenceSummary:
     await log.seal()
     bundle = await bundle_of(log, **wish)
     assert both(bundle, keys_of(bundle)) == (True, True)
@@ -23,7 +23,7 @@ async def page_of(log: Story, **wish: Any) -> EvidenceSummary:
 
 
 async def test_the_head_names_merchant_and_case_and_the_answer_names_number_time_and_signer(
-    event_log: Story,
+    event_log: LogBuilder,
 ) -> None:
     await event_log.say(
         scan(NUMBER, 1, Status.PICKED_UP),
@@ -53,7 +53,7 @@ async def test_the_head_names_merchant_and_case_and_the_answer_names_number_time
     ) in page.agreement
 
 
-async def test_a_contradiction_is_named_by_time_place_and_statement(event_log: Story) -> None:
+async def test_a_contradiction_is_named_by_time_place_and_statement(event_log: LogBuilder) -> None:
     await event_log.say(scan(NUMBER, 70, Status.DELIVERED), scan(NUMBER, 550, Status.IN_TRANSIT))
     await event_log.seal()
     report = report_of(await bundle_of(event_log))
@@ -70,7 +70,7 @@ async def test_a_contradiction_is_named_by_time_place_and_statement(event_log: S
 
 
 async def test_a_delivery_that_was_taken_back_is_said_with_what_it_was_corrected_to(
-    event_log: Story,
+    event_log: LogBuilder,
 ) -> None:
     await event_log.say(scan(NUMBER, 70, Status.DELIVERED, native_id="d"))
     correction = scan(
@@ -93,7 +93,7 @@ async def test_a_delivery_that_was_taken_back_is_said_with_what_it_was_corrected
 
 
 async def test_a_delivery_that_its_carrier_took_back_without_naming_it_is_said_with_the_statement_that_did(
-    event_log: Story,
+    event_log: LogBuilder,
 ) -> None:
     await event_log.say(
         scan(NUMBER, 10, Status.IN_TRANSIT),
@@ -117,7 +117,7 @@ async def test_a_delivery_that_its_carrier_took_back_without_naming_it_is_said_w
     assert report.statements[2].note == "takes back statement 2"
 
 
-async def test_who_else_signed_is_to_be_weighed(event_log: Story) -> None:
+async def test_who_else_signed_is_to_be_weighed(event_log: LogBuilder) -> None:
     await event_log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
     await event_log.say(
         scan(NUMBER, 90, None, kind=Kind.INFO, signed_by="j.  doe"),
@@ -130,7 +130,9 @@ async def test_who_else_signed_is_to_be_weighed(event_log: Story) -> None:
     ]
 
 
-async def test_the_answer_tells_no_delivery_from_one_before_the_return(event_log: Story) -> None:
+async def test_the_answer_tells_no_delivery_from_one_before_the_return(
+    event_log: LogBuilder,
+) -> None:
     await event_log.say(scan(NUMBER, 10, Status.IN_TRANSIT), scan(NUMBER, 20, None, kind=Kind.INFO))
     under_way = await page_of(event_log)
     await event_log.say(scan(NUMBER, 70, Status.DELIVERED), scan(NUMBER, 700, Status.RETURNED))
@@ -147,7 +149,7 @@ async def test_the_answer_tells_no_delivery_from_one_before_the_return(event_log
 
 
 async def test_a_code_is_said_in_english_and_a_signer_in_the_words_is_not_denied(
-    event_log: Story,
+    event_log: LogBuilder,
 ) -> None:
     words = "快件已派送至本人，签收人：张三"
     said = scan(NUMBER, 70, Status.DELIVERED)
@@ -164,7 +166,7 @@ async def test_a_code_is_said_in_english_and_a_signer_in_the_words_is_not_denied
     assert facts["Signed by"] == "not in a field of its own; see the carrier’s words"
 
 
-async def test_who_was_told_is_said_in_words(event_log: Story) -> None:
+async def test_who_was_told_is_said_in_words(event_log: LogBuilder) -> None:
     await subscribe(event_log)
     await event_log.say(scan(NUMBER, 70, Status.DELIVERED))
     await event_log.seal()
@@ -182,7 +184,7 @@ async def test_who_was_told_is_said_in_words(event_log: Story) -> None:
     assert told.endswith(" UTC: confirmed (HTTP 204, 10 ms).")
 
 
-async def test_a_history_that_was_submitted_silently_says_so(event_log: Story) -> None:
+async def test_a_history_that_was_submitted_silently_says_so(event_log: LogBuilder) -> None:
     await subscribe(event_log, name="Shop")
     await event_log.say(scan(NUMBER, 70, Status.DELIVERED), notify=False)
     page = await page_of(event_log)

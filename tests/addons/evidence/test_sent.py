@@ -26,23 +26,25 @@ from tests.addons.evidence.test_bundle import (
     resealed_by_a_stranger,
 )
 from tests.world.deliver import deliver as deliver_as
-from tests.world.story import Story, scan
+from tests.world.log_builder import LogBuilder, scan
 
 
-async def subscribe(log: Story, **wish: Any) -> None:
+async def subscribe(log: LogBuilder, **wish: Any) -> None:
     request = store.SubscriptionRequest(url="https://subscriber.invalid/hook", **wish)
     await store.create(log.connection, log.keyring, request, actor="key:test", owner="bootstrap")
 
 
-async def deliver(log: Story, *answer: Any, **options: Any) -> list[str]:
+async def deliver(log: LogBuilder, *answer: Any, **options: Any) -> list[str]:
     return await deliver_as(log.connection, log.keyring, *answer, **options)
 
 
-async def delivered_parcel(log: Story) -> None:
+async def delivered_parcel(log: LogBuilder) -> None:
     await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
 
 
-async def test_of_a_thin_notification_the_body_is_shown_to_every_reader(event_log: Story) -> None:
+async def test_of_a_thin_notification_the_body_is_shown_to_every_reader(
+    event_log: LogBuilder,
+) -> None:
     await subscribe(event_log)
     await delivered_parcel(event_log)
     bodies = await deliver(event_log)
@@ -56,7 +58,7 @@ async def test_of_a_thin_notification_the_body_is_shown_to_every_reader(event_lo
 
 
 async def test_a_full_body_is_shown_as_it_was_sent_to_readers_who_may_see_it(
-    event_log: Story,
+    event_log: LogBuilder,
 ) -> None:
     await subscribe(event_log, payload="full", pii=True)
     await delivered_parcel(event_log)
@@ -78,7 +80,7 @@ async def test_a_full_body_is_shown_as_it_was_sent_to_readers_who_may_see_it(
 
 @pytest.mark.parametrize("pii", [False, True])
 async def test_a_full_body_from_before_they_were_stored_is_made_again(
-    event_log: Story, monkeypatch: pytest.MonkeyPatch, *, pii: bool
+    event_log: LogBuilder, monkeypatch: pytest.MonkeyPatch, *, pii: bool
 ) -> None:
     monkeypatch.setattr(evidence, "stores_body", lambda _attempt: False)
     await subscribe(event_log, payload="full", pii=pii)
@@ -92,7 +94,7 @@ async def test_a_full_body_from_before_they_were_stored_is_made_again(
 
 
 async def test_one_that_can_not_be_made_again_is_said_to_be_unavailable(
-    event_log: Story, monkeypatch: pytest.MonkeyPatch
+    event_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evidence, "stores_body", lambda _attempt: False)
     await subscribe(event_log)
@@ -106,7 +108,7 @@ async def test_one_that_can_not_be_made_again_is_said_to_be_unavailable(
 
 
 async def test_attempts_that_were_sent_different_bodies_are_distinguished(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     await subscribe(event_log)
     await delivered_parcel(event_log)
@@ -124,7 +126,7 @@ async def test_attempts_that_were_sent_different_bodies_are_distinguished(
 
 
 async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_as_left_out(
-    event_log: Story,
+    event_log: LogBuilder,
 ) -> None:
     await subscribe(event_log)
     await event_log.parcel(NUMBER, steps=3)
@@ -146,7 +148,7 @@ async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_a
     assert both(shown, keys_of(shown)) == (True, True)
 
 
-async def test_after_an_erasure_nothing_shows_which_body_it_was(event_log: Story) -> None:
+async def test_after_an_erasure_nothing_shows_which_body_it_was(event_log: LogBuilder) -> None:
     await subscribe(event_log, payload="full", pii=True)
     await delivered_parcel(event_log)
     await deliver(event_log)
@@ -163,7 +165,7 @@ async def test_after_an_erasure_nothing_shows_which_body_it_was(event_log: Story
 
 
 async def test_what_was_sent_is_shown_when_the_tables_of_notifications_are_emptied(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     await subscribe(event_log, payload="full", pii=True)
     await delivered_parcel(event_log)
@@ -182,7 +184,7 @@ async def test_what_was_sent_is_shown_when_the_tables_of_notifications_are_empti
 
 
 async def test_another_body_is_found_out_even_where_the_seal_could_be_made(
-    event_log: Story,
+    event_log: LogBuilder,
 ) -> None:
     await subscribe(event_log, payload="full")
     await delivered_parcel(event_log)
@@ -196,7 +198,7 @@ async def test_another_body_is_found_out_even_where_the_seal_could_be_made(
 
 
 async def test_a_bundle_from_before_attempts_were_distinguished_is_still_reported(
-    event_log: Story,
+    event_log: LogBuilder,
 ) -> None:
     await subscribe(event_log)
     await delivered_parcel(event_log)

@@ -9,8 +9,8 @@ from statesvc.addons.evidence.evidence_forms import html_of
 from statesvc.addons.evidence.evidence_report import report_of
 from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.statesvc.sealer.test_stamper import stamping, stamps, tsa
+from tests.world.log_builder import log_builder
 from tests.world.stamping import Tsa, make_tsa
-from tests.world.story import story
 
 __all__ = ["tsa"]
 
@@ -18,7 +18,7 @@ __all__ = ["tsa"]
 async def test_evidence_bears_the_stamp_and_proves_it_offline(
     database: Any, tsa: Tsa, tmp_path: Path
 ) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await log.everything()
         await log.seal()
         async with stamping(database, tsa):

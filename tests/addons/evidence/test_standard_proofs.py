@@ -24,7 +24,7 @@ from statesvc.addons.evidence.check_bundle import check
 from statesvc.addons.evidence.gather import GatheredEvidence
 from tests.addons.evidence.test_bundle import gathered_of
 from tests.migrations.kept_release import KeptRelease, kept_releases
-from tests.world.story import scan, story
+from tests.world.log_builder import log_builder, scan
 
 NUMBERS = [f"1ZPROOF{number:03}" for number in range(10)]
 
@@ -44,7 +44,7 @@ def receipt_holds(receipt: bytes, entry: bytes, key: VerifierKey) -> bool:
 
 
 async def test_other_programs_hold_each_proof_of_ten_parcels(database: Any) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         for minute, number in enumerate(NUMBERS * 3):
             await log.say(scan(number, minute, Status.IN_TRANSIT))
         await log.seal()
@@ -70,7 +70,7 @@ def exit_code_of(verifier: str, file: Path, key: VerifierKey) -> int:
 async def test_the_verifier_of_each_release_holds_the_evidence_of_today(
     kept: KeptRelease, database: Any, tmp_path: Path
 ) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         for number in NUMBERS:
             await log.parcel(number)
         await log.seal()
@@ -136,7 +136,7 @@ COSE_FAULTS: Mapping[str, Change] = {
 
 @pytest.mark.parametrize("fault", ["", *TLOG_FAULTS, *COSE_FAULTS])
 async def test_each_fault_is_refused_by_the_others_and_by_ours(database: Any, fault: str) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         for minute in range(5):
             await log.say(scan(NUMBERS[0], minute, Status.IN_TRANSIT))
         await log.seal()
@@ -159,7 +159,7 @@ async def test_each_fault_is_refused_by_the_others_and_by_ours(database: Any, fa
 
 
 async def test_a_proof_of_another_entry_is_refused(database: Any) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         for minute in range(5):
             await log.say(scan(NUMBERS[0], minute, Status.IN_TRANSIT))
         await log.seal()
@@ -178,7 +178,7 @@ async def test_a_proof_of_another_entry_is_refused(database: Any) -> None:
 async def test_the_second_signature_of_the_head_is_held_where_it_is_or_must_be(
     database: Any,
 ) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         for _ in range(2):
             await log.say(scan(NUMBERS[0], 1, Status.IN_TRANSIT))
             await log.seal()
@@ -209,7 +209,7 @@ async def test_the_second_signature_of_the_head_is_held_where_it_is_or_must_be(
 async def test_the_verifier_in_the_zip_says_that_it_leaves_the_second_key_out(
     database: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await log.say(scan(NUMBERS[0], 1, Status.IN_TRANSIT))
         await log.seal()
         evidence = await gathered_of(log, NUMBERS[0])

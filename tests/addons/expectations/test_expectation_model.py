@@ -36,7 +36,7 @@ from statesvc.shipments.expectation_rules import read_rules, rule_scope
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.projections.stated_fact import fact_of
 from tests.world.database import Database
-from tests.world.story import Story, scan, story
+from tests.world.log_builder import LogBuilder, log_builder, scan
 
 T = TypeVar("T")
 EXAMPLE = count()
@@ -174,7 +174,7 @@ class Watched(RuleBasedStateMachine):
     """Runs in a thread of its own; the database is asked in the test's."""
 
     loop: asyncio.AbstractEventLoop
-    log: Story
+    log: LogBuilder
     owner: AsyncConnection[Any]
     example: int
 
@@ -386,7 +386,7 @@ def by_chance(machine: type[Watched]) -> None:
 async def run_machine(database: Database, run: Callable[[type[Watched]], None]) -> None:
     async with (
         await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner,
-        story(database) as log,
+        log_builder(database) as log,
     ):
         await owner.execute(FROZEN_CLOCK.encode())
         machine = type(

@@ -39,7 +39,7 @@ from tests.addons.expectations.test_expectation_model import FROZEN_CLOCK
 from tests.statesvc.worker.log_check import check_log
 from tests.world.api import Api, _scan
 from tests.world.database import Database
-from tests.world.story import Story
+from tests.world.log_builder import LogBuilder
 
 T = TypeVar("T")
 EXAMPLE = count()
@@ -254,7 +254,7 @@ class Awaited(RuleBasedStateMachine):
 
     async def _seal(self) -> datetime:
         """Seal with an entry of now, so that there is a head of now."""
-        log = Story(self.api.connection, self.api.keyring)
+        log = LogBuilder(self.api.connection, self.api.keyring)
         await self._tick(1)
         await log.act()
         return (await log.seal()).created_at

@@ -14,23 +14,23 @@ from statesvc.addons.evidence.check_bundle import check
 from statesvc.addons.expectations.observe import observe
 from statesvc.subscriptions import subscription_store as store
 from tests.world.deliver import deliver
-from tests.world.story import Story
+from tests.world.log_builder import LogBuilder
 
 ONE = "/v1/shipments/ups/5"
 HOUR = 3600.0
 
 
 @pytest.fixture
-async def log(api: Any) -> Story:
+async def log(api: Any) -> LogBuilder:
     """Make a parcel of which nothing is heard: stalled, then sealed."""
     request = store.SubscriptionRequest(url="https://example.test/hook")
     await store.create(
         api.carriers.connection, api.carriers.keyring, request, actor="test", owner="bootstrap"
     )
-    return Story(api.connection, api.keyring)
+    return LogBuilder(api.connection, api.keyring)
 
 
-async def stall(api: Any, scan: Any, database: Any, log: Story) -> datetime:
+async def stall(api: Any, scan: Any, database: Any, log: LogBuilder) -> datetime:
     """Stall a parcel; return when all but the observation was sealed."""
     now: datetime = (await log.rows("SELECT statesvc.clock()"))[0][0]
     minutes = int((now - scan("5", Status.IN_TRANSIT).time.instant).total_seconds() // 60)
@@ -49,7 +49,7 @@ async def get(api: Any, path: str, **query: Any) -> Any:
 
 
 async def test_history_and_audit_list_it_and_as_of_a_day_before_they_do_not(
-    api: Any, scan: Any, database: Any, log: Story
+    api: Any, scan: Any, database: Any, log: LogBuilder
 ) -> None:
     before = (await stall(api, scan, database, log)).isoformat()
     (seen,) = (await get(api, "/history"))["observations"]
@@ -84,7 +84,7 @@ async def test_history_and_audit_list_it_and_as_of_a_day_before_they_do_not(
 
 
 async def test_later_pages_of_a_history_do_not_repeat_it(
-    api: Any, scan: Any, database: Any, log: Story
+    api: Any, scan: Any, database: Any, log: LogBuilder
 ) -> None:
     await stall(api, scan, database, log)
     await api.carriers.say(scan("5", Status.PICKED_UP))
@@ -95,7 +95,7 @@ async def test_later_pages_of_a_history_do_not_repeat_it(
 
 @pytest.mark.usefixtures("own_processes")
 async def test_evidence_proves_it_and_an_erasure_takes_nothing_of_it_away(
-    api: Any, scan: Any, database: Any, log: Story
+    api: Any, scan: Any, database: Any, log: LogBuilder
 ) -> None:
     await stall(api, scan, database, log)
     bundle = await get(api, "/evidence")

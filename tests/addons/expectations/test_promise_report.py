@@ -17,7 +17,7 @@ import pytest
 from events.event import EventPlace, Reading
 from events.vocabulary import Kind, Status
 from statesvc.addons.expectations.promise_report import percentile
-from tests.world.story import MORNING, Story, scan
+from tests.world.log_builder import MORNING, LogBuilder, scan
 
 PATH = "/v1/reports/promises"
 EVER = "since=2026-01-01"
@@ -103,7 +103,7 @@ def parcels(chance: Random, count: int) -> Iterator[Promised]:
         yield parcel
 
 
-async def say_all(log: Story, said: list[Promised]) -> None:
+async def say_all(log: LogBuilder, said: list[Promised]) -> None:
     for carrier_id in CARRIERS:
         readings = [
             each for parcel in said if parcel.carrier_id == carrier_id for each in parcel.scans
@@ -115,7 +115,7 @@ async def say_all(log: Story, said: list[Promised]) -> None:
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.soak)])
 async def test_the_report_is_what_a_model_makes_of_the_same_scans(api: Any, count: int) -> None:
     said = list(parcels(Random(18), count))
-    await say_all(Story(api.connection, api.keyring), said)
+    await say_all(LogBuilder(api.connection, api.keyring), said)
     now = datetime.now(UTC)
     wanted: dict[tuple[str, str | None, str, str], Counter[str]] = defaultdict(Counter)
     delays: dict[tuple[str, str | None, str, str], Counter[str]] = defaultdict(Counter)
@@ -210,7 +210,7 @@ async def test_files_hold_the_same_and_no_spreadsheet_computes_a_number(api: Any
         replace(each, tracking_number="=1+1", native_id=f"f-{place}")
         for place, each in enumerate(said[-1].scans)
     ]
-    await say_all(Story(api.connection, api.keyring), said)
+    await say_all(LogBuilder(api.connection, api.keyring), said)
     groups = (await api.get(f"{PATH}?{EVER}")).body["groups"]
     media_type, content = await _file(api, "format=csv")
     rows = list(csv.DictReader(io.StringIO(content.decode())))
@@ -240,7 +240,7 @@ async def test_files_hold_the_same_and_no_spreadsheet_computes_a_number(api: Any
 
 
 async def test_the_month_is_that_of_the_promised_day_wherever_it_ends(api: Any) -> None:
-    log = Story(api.connection, api.keyring)
+    log = LogBuilder(api.connection, api.keyring)
     for place, hours in enumerate((-10, -5, 0, 5.5, 13)):
         zone = timezone(timedelta(hours=hours))
         for day, name in (("2026-03-01", "A"), ("2026-03-31", "B")):
@@ -262,7 +262,7 @@ async def test_the_month_is_that_of_the_promised_day_wherever_it_ends(api: Any) 
 
 
 async def test_what_is_corrected_or_cancelled_is_counted_as_it_is_now(api: Any) -> None:
-    log = Story(api.connection, api.keyring)
+    log = LogBuilder(api.connection, api.keyring)
     reading = scan("A1", 0, Status.IN_TRANSIT, native_id="a", estimated_delivery="2026-03-02")
     await log.say(reading, scan("A1", 60, Status.DELIVERED, native_id="b"))
     (group,) = (await api.get(f"{PATH}?{EVER}&by=carrier")).body["groups"]

@@ -40,7 +40,7 @@ from statesvc.log.json_compression import decompress_json
 from statesvc.reading.read_message import Read
 from statesvc.telemetry.metrics import Telemetry
 from tests.addons.stream.event_source import EventSource, event_source
-from tests.world.story import MORNING, WAY, Story, scan, story
+from tests.world.log_builder import MORNING, WAY, LogBuilder, log_builder, scan
 
 LIMITS = PoolLimits(
     connections_max=4,
@@ -56,7 +56,7 @@ STREAM_LIMITS = StreamLimits(clients_max=50, clients_per_key_max=40, send_second
 class Stage:
     """One process's streams, and the log that they are of."""
 
-    log: Story
+    log: LogBuilder
     streams: Streams
     client: TestClient[Any, Application]
     telemetry: Telemetry
@@ -184,7 +184,7 @@ def staged(database: Any, call_limits: CallLimits, remembered_seconds: float) ->
             pressure=pressure,
         )
         running = asyncio.create_task(streams.run())
-        async with story(database) as log:
+        async with log_builder(database) as log:
             key_id, key = await create_key(
                 log.connection, name="test", scopes=[Scope.READ], created_by="test"
             )

@@ -22,7 +22,7 @@ from statesvc.log.feed import recorded_span
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.addons.stream.conftest import STREAM_LIMITS, Stage
 from tests.world.database import without_triggers
-from tests.world.story import Story, scan
+from tests.world.log_builder import LogBuilder, scan
 
 TRANSITIONS = 10_000
 DROPS = 50
@@ -96,7 +96,9 @@ async def test_a_transition_that_commits_late_is_seen_once_by_those_who_were_the
 ) -> None:
     async with stage.source() as live, await AsyncConnection.connect(database.service_dsn) as held:
         await held.execute("SET timezone = 'UTC'")
-        await Story(held, stage.log.keyring).say(scan("1ZHELD", 1, Status.IN_TRANSIT), commit=False)
+        await LogBuilder(held, stage.log.keyring).say(
+            scan("1ZHELD", 1, Status.IN_TRANSIT), commit=False
+        )
         await stage.log.say(scan("1ZFIRST", 1, Status.IN_TRANSIT))
         await stage.publish()
         seen = await live.next()

@@ -6,10 +6,10 @@ import pytest
 
 from tests.world.attack import sealed_story
 from tests.world.database import Database
-from tests.world.story import Story
+from tests.world.log_builder import LogBuilder
 
 
 @pytest.fixture
-async def sealed_log(database: Database) -> AsyncIterator[Story]:
+async def sealed_log(database: Database) -> AsyncIterator[LogBuilder]:
     async with sealed_story(database) as log:
         yield log

@@ -25,7 +25,7 @@ from statesvc.log.signing_keys import read_keys
 from statesvc.log.tree_nodes import tree_root
 from statesvc.sealer.leadership import signers_of
 from tests.world.attack import attack, attacker, places, sealed_story, verify
-from tests.world.story import MASTER, Story
+from tests.world.log_builder import MASTER, LogBuilder
 
 pytestmark = pytest.mark.slow
 
@@ -115,7 +115,7 @@ async def test_a_flipped_bit_in_any_column_is_found_and_its_row_named(
         assert places(verify(database, note=note)) == []
 
 
-async def earlier(log: Story) -> str:
+async def earlier(log: LogBuilder) -> str:
     """Return the head that the verifier kept: the second of three."""
     note: str = (
         await log.rows("SELECT note FROM statesvc.checkpoint ORDER BY tree_size OFFSET 1 LIMIT 1")
@@ -123,7 +123,7 @@ async def earlier(log: Story) -> str:
     return note
 
 
-async def test_a_deleted_event_is_missed(database: Any, sealed_log: Story) -> None:
+async def test_a_deleted_event_is_missed(database: Any, sealed_log: LogBuilder) -> None:
     await attack(
         database,
         "DELETE FROM statesvc.event WHERE version = 2 AND carrier_code = 'T/X1' AND"
@@ -140,7 +140,7 @@ OLDEST = "SELECT shipment_id FROM statesvc.stream WHERE number = '1Z0001'"
 
 
 async def test_a_shipment_s_last_event_is_missed_though_all_around_it_was_mended(
-    database: Any, sealed_log: Story
+    database: Any, sealed_log: LogBuilder
 ) -> None:
     (batch_id,) = (
         await sealed_log.rows(
@@ -310,7 +310,7 @@ def copied(place: str) -> str:
     ],
 )
 async def test_what_was_moved_added_or_removed_is_named(
-    database: Any, sealed_log: Story, change: str, table: str, field: str
+    database: Any, sealed_log: LogBuilder, change: str, table: str, field: str
 ) -> None:
     note = await earlier(sealed_log)
     await attack(database, change)
@@ -344,7 +344,7 @@ CUT = (
 
 
 async def test_a_log_cut_off_at_an_earlier_head_shows_only_against_a_later_one(
-    database: Any, sealed_log: Story
+    database: Any, sealed_log: LogBuilder
 ) -> None:
     note = await earlier(sealed_log)
     first = (
@@ -357,7 +357,7 @@ async def test_a_log_cut_off_at_an_earlier_head_shows_only_against_a_later_one(
     assert "the log was cut off, or restored" in fault.why
 
 
-async def sign_over(database: Any, log: Story, signer: NoteSigner, *, above: int) -> None:
+async def sign_over(database: Any, log: LogBuilder, signer: NoteSigner, *, above: int) -> None:
     """Sign all heads above a size anew, for the log as it is now."""
     async with attacker(database) as hand:
         for size, created_at in await log.rows(
@@ -495,7 +495,7 @@ def test_the_sum_of_a_chain_does_not_depend_on_the_order_but_on_every_link() -> 
         assert rest(*broken) == ["000"]
 
 
-async def test_a_batch_row_alone_is_no_entry(database: Any, sealed_log: Story) -> None:
+async def test_a_batch_row_alone_is_no_entry(database: Any, sealed_log: LogBuilder) -> None:
     async with sealed_log.connection.transaction():
         rows = await sealed_log.rows("SELECT statesvc.clock(), nextval('statesvc.batch_id_seq')")
         await write_batch(

@@ -6,7 +6,7 @@ import pytest
 from psycopg import Connection
 
 from tests.world.attack import attack, attacker, places, sealed_story, verify
-from tests.world.story import Story, scan
+from tests.world.log_builder import LogBuilder, scan
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ DERIVED = (
 OTHER = "(SELECT shipment_id FROM statesvc.stream WHERE number = '1Z0003')"
 
 
-async def aliased(log: Story) -> None:
+async def aliased(log: LogBuilder) -> None:
     """Make a scan that has a second id: an answer of the carrier's prints none."""
     await log.say(scan("SF0001", 3, None, native_id="77"), carrier_id="sf_express")
 
@@ -74,7 +74,7 @@ async def aliased(log: Story) -> None:
     ],
 )
 async def test_a_row_that_is_not_what_the_log_says_is_named(
-    database: Any, sealed_log: Story, change: str, field: str, why: str
+    database: Any, sealed_log: LogBuilder, change: str, field: str, why: str
 ) -> None:
     await aliased(sealed_log)
     assert places(verify(database)) == []
@@ -85,7 +85,7 @@ async def test_a_row_that_is_not_what_the_log_says_is_named(
 
 
 async def test_two_events_of_one_id_are_found_though_each_has_a_row(
-    database: Any, sealed_log: Story
+    database: Any, sealed_log: LogBuilder
 ) -> None:
     # as if the key had not been there when the scan came again: a row more hides the count
     async with attacker(database) as hand:
@@ -106,7 +106,7 @@ async def test_rows_are_compared_across_processes_and_after_a_stop(database: Any
 
 
 async def test_the_rows_are_read_in_portions(
-    database: Any, event_log: Story, monkeypatch: pytest.MonkeyPatch
+    database: Any, event_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # a whole log's rows never stand in memory: they come through a server-side cursor
     await event_log.parcel("1Z0001")

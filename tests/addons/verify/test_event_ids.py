@@ -35,7 +35,7 @@ from statesvc.reading.read_message import Read
 from tests.events.carriers.carrier_fixtures import fixture_paths, read
 from tests.events.carriers.more_envelope_pairs import PAIRS
 from tests.world.attack import places, verify
-from tests.world.story import MASTER, MORNING, Story, scan
+from tests.world.log_builder import MASTER, MORNING, LogBuilder, scan
 
 KEYRING = Keyring(master=MASTER, digest_key=bytes(32), inbox=SealingKey.fresh())
 
@@ -104,7 +104,7 @@ def test_what_the_log_holds_of_every_carrier_gives_its_ids_again(carrier_id: str
         )
 
 
-async def append_as(log: Story, event: Event, **changes: Any) -> None:
+async def append_as(log: LogBuilder, event: Event, **changes: Any) -> None:
     """Append as a worker does that gets something wrong."""
     async with log.connection.transaction():
         await append(
@@ -126,7 +126,7 @@ async def append_as(log: Story, event: Event, **changes: Any) -> None:
     ],
 )
 async def test_a_derived_id_that_does_not_follow_from_the_event_is_named(
-    database: Any, event_log: Story, changes: dict[str, Any], field: str
+    database: Any, event_log: LogBuilder, changes: dict[str, Any], field: str
 ) -> None:
     event = identify(
         scan("1Z0001", 7, None), carrier_id="ups", digest=event_log.keyring.carrier_digest("ups")
@@ -138,7 +138,7 @@ async def test_a_derived_id_that_does_not_follow_from_the_event_is_named(
 
 
 async def test_an_estimate_under_another_id_is_named_where_the_digest_key_is_at_hand(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     await event_log.say(scan("1Z0001", 7, None))
     event = identify(
@@ -165,7 +165,7 @@ async def test_an_estimate_under_another_id_is_named_where_the_digest_key_is_at_
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_what_could_not_be_checked_is_counted(database: Any, sealed_log: Story) -> None:
+async def test_what_could_not_be_checked_is_counted(database: Any, sealed_log: LogBuilder) -> None:
     await sealed_log.say(scan("1Z0001", 0, None, signed_by="A. Person"))
     assert verify(database).unchecked == verify(database, processes=2).unchecked == {SIGNERS: 1}
     assert verify(database, master_keys=None).unchecked == {SIGNERS: 1, FACTS: 1}

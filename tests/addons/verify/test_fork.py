@@ -25,7 +25,7 @@ from statesvc.sealer.fork import Fork, ForkRequest, NoForkError, fork
 from statesvc.sealer.leadership import Publication, take_stock
 from statesvc.sealer.seal import ForkError
 from tests.world.database import Database, without_triggers
-from tests.world.story import MASTER, Story, story
+from tests.world.log_builder import MASTER, LogBuilder, log_builder
 
 pytestmark = pytest.mark.slow
 
@@ -58,13 +58,13 @@ async def back_to(database: Database, size: int) -> None:
         await attacker.execute("DELETE FROM statesvc.checkpoint WHERE tree_size > %s", [size])
 
 
-async def acts(log: Story, *targets: str) -> None:
+async def acts(log: LogBuilder, *targets: str) -> None:
     for target in targets:
         await log.act(target)
         await log.seal()
 
 
-async def forked(database: Database, log: Story, **request: Any) -> Fork:
+async def forked(database: Database, log: LogBuilder, **request: Any) -> Fork:
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         return await fork(
             owner, MASTER, log.publication, ForkRequest(actor="cli:ops", why=WHY, **request)
@@ -79,11 +79,11 @@ async def verified(database: Database, **request: Any) -> VerificationReport:
 
 
 @asynccontextmanager
-async def restored(database: Database, publication: Publication) -> AsyncIterator[Story]:
+async def restored(database: Database, publication: Publication) -> AsyncIterator[LogBuilder]:
     """Restore a log of three published entries, of which the backup has two; one
     more was written since.
     """
-    async with story(database, publication) as log:
+    async with log_builder(database, publication) as log:
         await acts(log, "a", "b", "c")
         await back_to(database, 2)
         await log.act("since the restore")
@@ -92,7 +92,7 @@ async def restored(database: Database, publication: Publication) -> AsyncIterato
         yield log
 
 
-async def entries(log: Story) -> list[tuple[int, dict[str, Any]]]:
+async def entries(log: LogBuilder) -> list[tuple[int, dict[str, Any]]]:
     rows = await log.rows(
         "SELECT s.first_index + a.ordinal, a.canonical FROM statesvc.action a JOIN"
         " statesvc.sealed_batch s USING (batch_id) ORDER BY 1"
@@ -175,7 +175,7 @@ async def test_entries_of_all_kinds_are_of_the_new_epoch_and_sound(
 async def test_heads_of_before_the_fork_still_count_and_those_that_were_given_up_are_named(
     database: Database, publication: Publication
 ) -> None:
-    async with story(database, publication) as log:
+    async with log_builder(database, publication) as log:
         await acts(log, "a", "b")
         common = await log.seal()
         await acts(log, "c")
@@ -261,7 +261,7 @@ async def test_a_backup_from_before_a_fork_needs_another_epoch(
 async def test_a_log_that_has_all_that_was_published_is_not_forked(
     database: Database, publication: Publication
 ) -> None:
-    async with story(database, publication) as log:
+    async with log_builder(database, publication) as log:
         await acts(log, "a")
         with pytest.raises(NoForkError, match="nothing that was published is missing"):
             await forked(database, log)
@@ -287,7 +287,7 @@ async def test_a_fork_waits_for_those_who_write_and_no_old_epoch_follows_it(
         await AsyncConnection.connect(database.service_dsn) as late,
     ):
         await late.execute("SELECT")
-        await Story(late, log.keyring).act("late")
+        await LogBuilder(late, log.keyring).act("late")
         forking = asyncio.create_task(forked(database, log))
         await asyncio.sleep(0.3)
         assert not forking.done()
@@ -308,7 +308,7 @@ async def test_a_fork_waits_for_those_who_write_and_no_old_epoch_follows_it(
 async def test_a_key_that_was_made_after_the_backup_is_kept_without_its_secret(
     database: Database, publication: Publication
 ) -> None:
-    async with story(database, publication) as log:
+    async with log_builder(database, publication) as log:
         await acts(log, "a", "b")
         async with log.connection.transaction():
             lost = await rotate(log.connection, MASTER, actor="cli:ops", why="a test")
@@ -333,7 +333,7 @@ async def test_a_key_that_was_made_after_the_backup_is_kept_without_its_secret(
 async def test_a_key_that_was_retired_after_the_backup_signs_the_fork_and_no_more(
     database: Database, publication: Publication
 ) -> None:
-    async with story(database, publication) as log:
+    async with log_builder(database, publication) as log:
         await acts(log, "a", "b", "c")
         await back_to(database, 2)
         (old,) = await read_keys(log.connection)
@@ -356,7 +356,7 @@ async def test_the_store_keeps_both_histories_and_the_newest_epoch_is_its_latest
     database: Database, publication: Publication, tmp_path: Path
 ) -> None:
     store = checkpoint_store_at(str(tmp_path / "store"))
-    async with story(database, replace(publication, store=store)) as log:
+    async with log_builder(database, replace(publication, store=store)) as log:
         await acts(log, "a", "b", "c")
         await store.keep((await log.seal()).note)
         await back_to(database, 2)

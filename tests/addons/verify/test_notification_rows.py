@@ -15,7 +15,7 @@ from statesvc.notifier.policy import disable
 from statesvc.subscriptions import subscription_store as store
 from tests.world.attack import attack, places, verify
 from tests.world.deliver import deliver
-from tests.world.story import Story
+from tests.world.log_builder import LogBuilder
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,7 @@ INSERTED = (
 QUEUED = "INSERT INTO statesvc.outbox SELECT subscription_id, shipment_id, sequence, now(), now()"
 
 
-async def subscribe(log: Story, **wish: Any) -> UUID:
+async def subscribe(log: LogBuilder, **wish: Any) -> UUID:
     request = store.SubscriptionRequest(url="https://subscriber.invalid/hook", **wish)
     subscription_id, _ = await store.create(
         log.connection, log.keyring, request, actor="key:test", owner="bootstrap"
@@ -36,12 +36,12 @@ async def subscribe(log: Story, **wish: Any) -> UUID:
     return subscription_id
 
 
-async def coalesce(log: Story, subscription_id: UUID) -> int:
+async def coalesce(log: LogBuilder, subscription_id: UUID) -> int:
     backlog = Backlog(subscription_id=subscription_id, too_many=True, too_old=datetime.now(UTC))
     return await Coalescer().coalesce(log.connection, backlog)
 
 
-async def happenings(log: Story) -> None:
+async def happenings(log: LogBuilder) -> None:
     """Make two subscribers, one of which has taken the first of three changes."""
     await subscribe(log)
     await subscribe(log)
@@ -52,7 +52,7 @@ async def happenings(log: Story) -> None:
 
 @pytest.mark.usefixtures("own_processes")
 async def test_what_waits_and_what_was_taken_is_what_the_log_says(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     await happenings(event_log)
     assert places(verify(database)) == []
@@ -61,7 +61,7 @@ async def test_what_waits_and_what_was_taken_is_what_the_log_says(
 
 @pytest.mark.usefixtures("own_processes")
 async def test_incidents_that_were_sent_are_what_the_log_says(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     await subscribe(event_log, types=["operator.unknown_codes"])
     await event_log.connection.execute(
@@ -138,7 +138,7 @@ async def test_incidents_that_were_sent_are_what_the_log_says(
     ],
 )
 async def test_whatever_is_done_to_a_notification_is_named(
-    database: Any, event_log: Story, done: str, table: str, field: str, *, why: str
+    database: Any, event_log: LogBuilder, done: str, table: str, field: str, *, why: str
 ) -> None:
     await happenings(event_log)
     await attack(database, done)
@@ -148,7 +148,9 @@ async def test_whatever_is_done_to_a_notification_is_named(
     assert all(field in fault.field and why in fault.why for fault in faults), faults
 
 
-async def test_a_dead_letter_and_its_replay_are_covered(database: Any, event_log: Story) -> None:
+async def test_a_dead_letter_and_its_replay_are_covered(
+    database: Any, event_log: LogBuilder
+) -> None:
     await subscribe(event_log)
     await event_log.parcel(NUMBER, steps=1)
     await event_log.connection.execute("UPDATE statesvc.outbox SET attempts = 9")
@@ -166,7 +168,7 @@ async def test_a_dead_letter_and_its_replay_are_covered(database: Any, event_log
 
 
 async def test_what_was_coalesced_ends_with_the_one_that_stands_for_it(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     subscription_id = await subscribe(event_log)
     await event_log.parcel(NUMBER, steps=4)
@@ -181,7 +183,7 @@ async def test_what_was_coalesced_ends_with_the_one_that_stands_for_it(
 
 
 async def test_what_a_disabled_subscription_was_not_sent_still_waits(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     subscription_id = await subscribe(event_log)
     await event_log.parcel(NUMBER, steps=2)
@@ -193,7 +195,7 @@ async def test_what_a_disabled_subscription_was_not_sent_still_waits(
 
 
 async def test_the_deletion_of_a_subscription_covers_what_is_open_and_nothing_else_does(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     subscription_id = await subscribe(event_log)
     await event_log.parcel(NUMBER, steps=3)

@@ -13,12 +13,12 @@ from statesvc.addons.verify.verify_log import Verification, VerificationRequest
 from statesvc.addons.verify.worker_pool import AbandonedError, LogAccess, connect
 from statesvc.log.signing_keys import retire, rotate
 from tests.world.attack import attack, places, sealed_story, verify
-from tests.world.story import MASTER, Story, scan
+from tests.world.log_builder import MASTER, LogBuilder, scan
 
 pytestmark = pytest.mark.slow
 
 
-async def test_an_untouched_log_is_sound(database: Any, sealed_log: Story) -> None:
+async def test_an_untouched_log_is_sound(database: Any, sealed_log: LogBuilder) -> None:
     report = verify(database)
     assert places(report) == []
     leaves = await sealed_log.leaves()
@@ -41,7 +41,9 @@ async def test_an_empty_log_is_sound(database: Any) -> None:
     assert places(verify(database)) == []
 
 
-async def test_what_waits_to_be_sealed_is_checked_too(database: Any, sealed_log: Story) -> None:
+async def test_what_waits_to_be_sealed_is_checked_too(
+    database: Any, sealed_log: LogBuilder
+) -> None:
     await sealed_log.parcel("1Z0009")
     report = verify(database)
     assert places(report) == []
@@ -54,7 +56,7 @@ async def test_what_waits_to_be_sealed_is_checked_too(database: Any, sealed_log:
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_several_processes_find_the_same(database: Any, sealed_log: Story) -> None:
+async def test_several_processes_find_the_same(database: Any, sealed_log: LogBuilder) -> None:
     for _ in range(300):
         await sealed_log.act()
     await sealed_log.seal()
@@ -73,7 +75,7 @@ async def test_several_processes_find_the_same(database: Any, sealed_log: Story)
 
 
 async def test_many_stretches_make_one_log(
-    database: Any, sealed_log: Story, monkeypatch: pytest.MonkeyPatch
+    database: Any, sealed_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tree, "RANGE_LEAVES", 256)
     monkeypatch.setattr(run, "RANGE_LEAVES", 256)
@@ -108,7 +110,7 @@ async def test_a_log_that_grows_meanwhile_is_sound(
 
 
 async def test_a_rotated_key_is_believed_by_its_announcement(
-    database: Any, sealed_log: Story
+    database: Any, sealed_log: LogBuilder
 ) -> None:
     async with sealed_log.connection.transaction():
         await rotate(sealed_log.connection, MASTER, actor="cli:ops", why="a test")
@@ -131,7 +133,7 @@ async def test_without_master_keys_all_but_the_sealed_parts_is_checked(database:
 
 
 async def test_what_was_erased_is_passed_over_where_an_entry_says_so(
-    database: Any, sealed_log: Story
+    database: Any, sealed_log: LogBuilder
 ) -> None:
     await attack(
         database,
@@ -149,7 +151,7 @@ async def test_what_was_erased_is_passed_over_where_an_entry_says_so(
 
 
 async def test_an_erased_shipment_whose_key_is_back_is_found(
-    database: Any, sealed_log: Story
+    database: Any, sealed_log: LogBuilder
 ) -> None:
     ((shipment_id,),) = await sealed_log.rows(
         "SELECT shipment_id FROM statesvc.stream WHERE number = '1Z0002'"
@@ -161,7 +163,7 @@ async def test_an_erased_shipment_whose_key_is_back_is_found(
 
 
 async def test_a_run_goes_on_where_it_was_stopped(
-    database: Any, sealed_log: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Any, sealed_log: LogBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = tmp_path / "state.json"
     monkeypatch.setattr(run, "_SAVE_SECONDS", 0.0)

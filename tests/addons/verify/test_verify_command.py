@@ -14,7 +14,7 @@ from statesvc.cli import main
 from statesvc.log.signing_keys import read_keys
 from tests.world.attack import attack, sealed_story, verify
 from tests.world.database import Database
-from tests.world.story import Story
+from tests.world.log_builder import LogBuilder
 
 MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
 
@@ -37,7 +37,7 @@ def shell(
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_sound_log_and_a_changed_one(
-    database: Any, sealed_log: Story, shell: Any, tmp_path: Path
+    database: Any, sealed_log: LogBuilder, shell: Any, tmp_path: Path
 ) -> None:
     head = tmp_path / "head"
     head.write_text(
@@ -114,7 +114,7 @@ async def test_json_for_scripts(database: Any, shell: Any) -> None:
 
 @pytest.mark.usefixtures("own_processes")
 async def test_the_key_that_one_trusts_decides(
-    sealed_log: Story, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sealed_log: LogBuilder, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = (await shell("keys", "log")).split()[-1]
     assert "sound" in await shell("verify", "--key", key, "--processes", "1")
@@ -160,7 +160,7 @@ async def test_the_log_s_key_is_rotated_and_retired(database: Database, shell: A
 
 
 async def test_a_log_signed_again_by_a_forged_key_is_never_sound(
-    database: Database, sealed_log: Story
+    database: Database, sealed_log: LogBuilder
 ) -> None:
     # a superuser puts a key of theirs into the table and signs every head with it, whatever
     # the entries say by then
@@ -190,7 +190,7 @@ async def test_a_log_signed_again_by_a_forged_key_is_never_sound(
 
 
 async def test_a_head_that_was_kept_vouches_for_what_it_covers_and_its_signer_for_the_rest(
-    database: Database, sealed_log: Story
+    database: Database, sealed_log: LogBuilder
 ) -> None:
     (first,) = await sealed_log.rows(
         "SELECT note FROM statesvc.checkpoint ORDER BY tree_size LIMIT 1"

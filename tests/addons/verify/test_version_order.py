@@ -13,7 +13,7 @@ from statesvc.addons.verify import verify_log as run
 from statesvc.addons.verify import version_order
 from statesvc.addons.verify.event_ids import EventIds
 from tests.world.attack import attack, places, sealed_story, verify
-from tests.world.story import Story, scan
+from tests.world.log_builder import LogBuilder, scan
 
 SHIPMENTS = [UUID(int=place * 2**126 + 5) for place in range(4)]
 LATE = (
@@ -23,7 +23,7 @@ LATE = (
 
 
 async def test_a_version_whose_batch_was_left_behind_is_named_and_is_no_change(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     for place in range(3):
         await event_log.say(scan("1ZTURNED", place, None))
@@ -46,7 +46,7 @@ async def test_a_version_whose_batch_was_left_behind_is_named_and_is_no_change(
 
 
 async def test_a_later_version_under_a_lower_batch_id_is_named(
-    database: Any, event_log: Story, monkeypatch: pytest.MonkeyPatch
+    database: Any, event_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # as somebody writes who appends past the head's lock: the batch ids then descend with the
     # versions, and are sealed in their order

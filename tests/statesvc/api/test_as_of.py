@@ -19,7 +19,7 @@ from statesvc.shipments import as_of as past
 from statesvc.shipments.as_of import find_shipment_at, horizon_at
 from statesvc.shipments.find import FoundShipment
 from tests.projections.stated_fact import fact_of
-from tests.world.story import Story, scan
+from tests.world.log_builder import LogBuilder, scan
 
 ROUNDS = 12
 JUST_BEFORE = timedelta(microseconds=1)
@@ -28,7 +28,7 @@ Model = dict[str, list[tuple[datetime, list[Fact]]]]
 """Facts of each number: when what was sealed, in the order of the rounds."""
 
 
-async def _lives(log: Story, chance: Random, histories: int) -> Model:
+async def _lives(log: LogBuilder, chance: Random, histories: int) -> Model:
     """Push late, timeless, corrected and retracted scans of many parcels, sealed now and then."""
     model: Model = defaultdict(list)
     said: dict[str, list[Fact]] = defaultdict(list)
@@ -77,7 +77,7 @@ async def _lives(log: Story, chance: Random, histories: int) -> Model:
     return model
 
 
-async def _at(log: Story, number: str, instant: datetime) -> tuple[Status, int] | None:
+async def _at(log: LogBuilder, number: str, instant: datetime) -> tuple[Status, int] | None:
     horizon = await horizon_at(log.connection, instant)
     assert not horizon.clamped
     found = await find_shipment_at(
@@ -98,7 +98,7 @@ def _known(facts: list[Fact]) -> tuple[Status, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("histories", [100, pytest.param(1_000, marks=pytest.mark.soak)])
 async def test_at_each_sealing_instant_and_just_before_it_the_answer_is_the_models(
-    event_log: Story, histories: int
+    event_log: LogBuilder, histories: int
 ) -> None:
     model = await _lives(event_log, Random(7), histories)
     moves = 0
@@ -114,7 +114,7 @@ async def test_at_each_sealing_instant_and_just_before_it_the_answer_is_the_mode
 
 
 async def test_a_variant_that_looks_at_what_was_recorded_by_then_fails(
-    event_log: Story, monkeypatch: pytest.MonkeyPatch
+    event_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # an entry may be recorded before an instant and be sealed after it: by the recorded time the
     # answer would change later
@@ -139,7 +139,7 @@ async def test_a_variant_that_looks_at_what_was_recorded_by_then_fails(
     assert await _at(event_log, "1ZA", recorded) != answer
 
 
-async def _clamped(log: Story, instant: datetime) -> tuple[Status, int]:
+async def _clamped(log: LogBuilder, instant: datetime) -> tuple[Status, int]:
     horizon = await horizon_at(log.connection, instant)
     assert horizon.clamped
     assert horizon.at < instant
@@ -149,7 +149,7 @@ async def _clamped(log: Story, instant: datetime) -> tuple[Status, int]:
 
 
 async def test_the_calls_answer_as_of(api: Any, scan: Callable[..., Any]) -> None:
-    log = Story(api.connection, api.keyring)
+    log = LogBuilder(api.connection, api.keyring)
     await api.carriers.say(scan("5", Status.PICKED_UP), scan("5", Status.IN_TRANSIT, minutes=5))
     first = (await log.seal()).created_at
     await api.carriers.say(scan("5", Status.DELIVERED, minutes=3, signed_by="J. Doe"))

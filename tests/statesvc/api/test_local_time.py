@@ -17,7 +17,7 @@ from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.transitions import read_transitions
 from statesvc.shipments.rebuild.rebuild import Rebuild
-from tests.world.story import Story
+from tests.world.log_builder import LogBuilder
 
 CHICAGO = timezone(timedelta(hours=-6))
 NEPAL = timezone(timedelta(hours=5, minutes=45))
@@ -36,7 +36,7 @@ async def test_live_and_as_of_read_the_same_local_times(api: Any, scan: Any, dat
         local(scan("1", Status.PICKED_UP), NEPAL),
         local(scan("1", Status.DELIVERED, minutes=90), CHICAGO),
     )
-    await Story(api.connection, api.keyring).seal()
+    await LogBuilder(api.connection, api.keyring).seal()
     live = (await api.get("/v1/shipments/ups/1")).body
     assert (
         live["status_since"]
@@ -73,7 +73,7 @@ async def test_bodies_audit_and_stream_say_the_local_time(api: Any, scan: Any) -
     assert body["data"]["occurred_at"] == "2026-03-01T13:45:00+05:45"
     audit = (await api.get("/v1/shipments/ups/2/audit", scopes="audit")).body
     assert [one["occurred_at"] for one in audit["notifications"]] == ["2026-03-01T13:45:00+05:45"]
-    head = await Story(api.connection, api.keyring).seal()
+    head = await LogBuilder(api.connection, api.keyring).seal()
     (changed,) = await read_transitions(
         api.connection, begin=0, end=head.tree_size, archive=History(None)
     )

@@ -12,13 +12,13 @@ from events.merkle.proof_forms import Inclusion, check_receipt, check_tlog_proof
 from events.vocabulary import Status
 from statesvc.log.signing_keys import rotate
 from tests.world.database import without_triggers
-from tests.world.story import MASTER, Story, root_of
-from tests.world.story import scan as said
+from tests.world.log_builder import MASTER, LogBuilder, root_of
+from tests.world.log_builder import scan as said
 
 
 @pytest.fixture
-def log(api: Any) -> Story:
-    return Story(api.connection, api.keyring)
+def log(api: Any) -> LogBuilder:
+    return LogBuilder(api.connection, api.keyring)
 
 
 async def note(api: Any, **query: str) -> tuple[int, str, str]:
@@ -48,7 +48,7 @@ def numbers(items: list[dict[str, Any]]) -> list[str]:
     return [item["entry"]["tracking_number"] for item in items if item["kind"] == "event"]
 
 
-async def test_the_feed_is_the_whole_log_in_order(api: Any, log: Story) -> None:
+async def test_the_feed_is_the_whole_log_in_order(api: Any, log: LogBuilder) -> None:
     await log.everything()
     head = await log.seal()
     for limit in (1, 7, 1000):
@@ -70,7 +70,7 @@ async def test_the_feed_is_the_whole_log_in_order(api: Any, log: Story) -> None:
 
 
 async def test_a_reader_of_the_feed_goes_on_where_its_last_answer_ended(
-    api: Any, log: Story
+    api: Any, log: LogBuilder
 ) -> None:
     await log.act()
     await log.seal()
@@ -93,7 +93,7 @@ async def test_a_reader_of_the_feed_goes_on_where_its_last_answer_ended(
     ],
 )
 async def test_a_cursor_that_no_answer_gave_is_refused(
-    api: Any, log: Story, after: str, status: int, code: str
+    api: Any, log: LogBuilder, after: str, status: int, code: str
 ) -> None:
     await log.act()
     await log.seal()
@@ -101,7 +101,7 @@ async def test_a_cursor_that_no_answer_gave_is_refused(
     assert (reply.status, reply.body["code"]) == (status, code)
 
 
-async def test_an_entry_is_printed_in_the_bytes_that_were_hashed(api: Any, log: Story) -> None:
+async def test_an_entry_is_printed_in_the_bytes_that_were_hashed(api: Any, log: LogBuilder) -> None:
     await log.everything()
     await log.seal()
     headers = {"Authorization": f"Bearer {await api.key('audit')}"}
@@ -113,11 +113,11 @@ async def test_an_entry_is_printed_in_the_bytes_that_were_hashed(api: Any, log: 
 
 
 async def test_the_feed_sees_what_commits_late_once_and_skips_nothing(
-    api: Any, log: Story, database: Any
+    api: Any, log: LogBuilder, database: Any
 ) -> None:
     async with await AsyncConnection.connect(database.service_dsn) as held:
         await held.execute("SET timezone = 'UTC'")
-        await Story(held, log.keyring).say(said("1ZHELD", 1, None), commit=False)
+        await LogBuilder(held, log.keyring).say(said("1ZHELD", 1, None), commit=False)
         await log.say(said("1ZFIRST", 1, None))
         await log.seal()
         seen = await follow(api)
@@ -129,7 +129,7 @@ async def test_the_feed_sees_what_commits_late_once_and_skips_nothing(
         assert await follow(api) == seen
 
 
-async def test_nothing_is_shown_before_its_head_is_published(api: Any, log: Story) -> None:
+async def test_nothing_is_shown_before_its_head_is_published(api: Any, log: LogBuilder) -> None:
     await log.act()
     assert (await api.get("/v1/feed", scopes="audit")).body == {
         "items": [],
@@ -141,7 +141,7 @@ async def test_nothing_is_shown_before_its_head_is_published(api: Any, log: Stor
 
 
 async def test_the_feed_never_passes_over_an_entry_that_is_gone(
-    api: Any, log: Story, database: Any
+    api: Any, log: LogBuilder, database: Any
 ) -> None:
     await log.parcel("1Z1", steps=3)
     await log.seal()
@@ -153,7 +153,7 @@ async def test_the_feed_never_passes_over_an_entry_that_is_gone(
 
 
 async def test_the_feed_holds_nothing_personal_and_needs_the_audit_scope(
-    api: Any, scan: Any, log: Story
+    api: Any, scan: Any, log: LogBuilder
 ) -> None:
     await api.carriers.say(
         scan("1Z1", Status.DELIVERED, description="left with Ms. Example", signed_by="Example")
@@ -163,7 +163,7 @@ async def test_the_feed_holds_nothing_personal_and_needs_the_audit_scope(
     assert (await api.get("/v1/feed")).status == 403
 
 
-async def test_a_head_is_signed_text(api: Any, log: Story) -> None:
+async def test_a_head_is_signed_text(api: Any, log: LogBuilder) -> None:
     status, _, _ = await note(api)
     assert status == 404
     await log.everything()
@@ -181,7 +181,7 @@ async def test_a_head_is_signed_text(api: Any, log: Story) -> None:
     assert (await note(api, size=str(second.tree_size + 1)))[0] == 404
 
 
-async def test_retired_keys_are_shown_too(api: Any, log: Story) -> None:
+async def test_retired_keys_are_shown_too(api: Any, log: LogBuilder) -> None:
     await log.act()
     await log.seal()
     async with api.connection.transaction():
@@ -189,7 +189,7 @@ async def test_retired_keys_are_shown_too(api: Any, log: Story) -> None:
     assert (await verifiers(api))[-1] == new
 
 
-async def test_every_entry_is_proved(api: Any, log: Story) -> None:
+async def test_every_entry_is_proved(api: Any, log: LogBuilder) -> None:
     for _ in range(3):
         await log.everything()
         await log.seal()
@@ -210,7 +210,7 @@ async def test_every_entry_is_proved(api: Any, log: Story) -> None:
 
 @pytest.mark.parametrize("media_type", ["text/plain", "application/cose"])
 async def test_a_proof_comes_in_the_form_that_is_asked_for(
-    api: Any, log: Story, media_type: str
+    api: Any, log: LogBuilder, media_type: str
 ) -> None:
     await log.everything()
     await log.seal()
@@ -230,7 +230,7 @@ async def test_a_proof_comes_in_the_form_that_is_asked_for(
         check_receipt(proof, leaf_hash, inclusion, body["checkpoint"], [key])
 
 
-async def test_an_event_is_proved_by_its_ids(api: Any, log: Story, scan: Any) -> None:
+async def test_an_event_is_proved_by_its_ids(api: Any, log: LogBuilder, scan: Any) -> None:
     await api.carriers.say(scan("1Z1", Status.DELIVERED))
     shown = (await api.get("/v1/shipments/ups/1Z1/history")).body["items"][0]
     assert (shown["sealed_at"], shown["log_index"]) == (None, None)
@@ -249,7 +249,7 @@ async def test_an_event_is_proved_by_its_ids(api: Any, log: Story, scan: Any) ->
     assert (reply.status, reply.body["code"]) == (404, "not_found")
 
 
-async def test_the_log_is_proved_to_have_grown_only(api: Any, log: Story) -> None:
+async def test_the_log_is_proved_to_have_grown_only(api: Any, log: LogBuilder) -> None:
     heads = []
     for _ in range(3):
         await log.everything()
@@ -286,13 +286,15 @@ async def test_the_log_is_proved_to_have_grown_only(api: Any, log: Story) -> Non
         ("/v1/proofs/consistency", "invalid_request"),
     ],
 )
-async def test_a_proof_of_nothing_is_refused(api: Any, log: Story, path: str, code: str) -> None:
+async def test_a_proof_of_nothing_is_refused(
+    api: Any, log: LogBuilder, path: str, code: str
+) -> None:
     await log.act()
     await log.seal()
     assert (await api.get(path)).body["code"] == code
 
 
-async def test_a_changed_tree_gives_no_proofs(api: Any, log: Story, database: Any) -> None:
+async def test_a_changed_tree_gives_no_proofs(api: Any, log: LogBuilder, database: Any) -> None:
     for _ in range(2):
         await log.act()
         await log.seal()

@@ -20,7 +20,7 @@ from statesvc.log.personal_read_entries import (
     count_further,
 )
 from statesvc.maintenance.upkeep import once
-from tests.world.story import Story
+from tests.world.log_builder import LogBuilder
 
 PERSONAL = {"include": "personal"}
 HOUR = 3600.0
@@ -104,7 +104,7 @@ async def test_three_hundred_readings_are_two_entries_and_evidence_does_not_prin
         299,
     )
     assert await api.rows("SELECT FROM statesvc.personal_reading") == []
-    await Story(api.connection, api.keyring).seal()
+    await LogBuilder(api.connection, api.keyring).seal()
     evidence = (await api.get("/v1/shipments/ups/7/evidence", scopes="audit pii")).body
     assert "action" not in [entry["kind"] for entry in evidence["entries"]]
     readings = (await api.get("/v1/shipments/ups/7/audit", scopes="audit")).body["readings"]

@@ -14,8 +14,8 @@ from statesvc.cli import main
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.log.signing_keys import read_keys
 from tests.world.database import Database
+from tests.world.log_builder import log_builder
 from tests.world.shell import MASTER_KEY, Shell, use
-from tests.world.story import story
 
 pytestmark = pytest.mark.slow
 
@@ -244,7 +244,7 @@ async def test_a_projection_is_compared_rebuilt_and_put_back(here: Shell) -> Non
 async def test_evidence_is_written_and_verified_without_a_database(
     database: Database, here: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         # the command's keyring opens what this one sealed
         monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
         await log.parcel("1ZEVIDENCE")

@@ -7,8 +7,8 @@ import pytest
 from psycopg import AsyncConnection
 
 from tests.world.database import Database
+from tests.world.log_builder import LogBuilder
 from tests.world.shell import Shell, use
-from tests.world.story import Story
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ async def test_each_act_answers_with_a_document(shell: Shell) -> None:
     assert (await shell.json("archive", "log", "--hot-months", "1", "--no-wait"))["archived"] == []
 
 
-async def test_new_keys_of_the_log_are_documents(event_log: Story, shell: Shell) -> None:
+async def test_new_keys_of_the_log_are_documents(event_log: LogBuilder, shell: Shell) -> None:
     await event_log.parcel("1ZEVIDENCE")
     await event_log.seal()
     made = await shell.json("keys", "rotate-log")
@@ -55,7 +55,7 @@ async def test_new_keys_of_the_log_are_documents(event_log: Story, shell: Shell)
 
 
 async def test_what_was_written_as_evidence_is_a_document(
-    event_log: Story, shell: Shell, tmp_path: Path
+    event_log: LogBuilder, shell: Shell, tmp_path: Path
 ) -> None:
     await event_log.parcel("1ZEVIDENCE")
     await event_log.seal()

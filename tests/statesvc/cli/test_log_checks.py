@@ -12,10 +12,10 @@ from statesvc.health.finding import Finding, Urgency
 from statesvc.log.timestamp import Stamp
 from statesvc.log.timestamp_store import store_stamp
 from statesvc.settings.service_settings import load_settings
-from tests.world.story import Story
+from tests.world.log_builder import LogBuilder
 
 
-async def told(log: Story) -> list[Finding]:
+async def told(log: LogBuilder) -> list[Finding]:
     return [finding async for finding in check_sealed_log(log.connection, load_settings())]
 
 
@@ -26,7 +26,7 @@ def settings(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATESVC_SEALER_CHECKPOINT_FILE", "/var/lib/statesvc/checkpoint")
 
 
-async def test_a_log_that_is_sealed_is_well(event_log: Story) -> None:
+async def test_a_log_that_is_sealed_is_well(event_log: LogBuilder) -> None:
     assert [finding.urgency for finding in await told(event_log)] == [Urgency.OK]
     await event_log.act()
     await event_log.seal()
@@ -34,7 +34,7 @@ async def test_a_log_that_is_sealed_is_well(event_log: Story) -> None:
     assert (finding.urgency, finding.text[:9]) == (Urgency.OK, "1 entries")
 
 
-async def test_entries_that_nobody_seals_are_told(database: Any, event_log: Story) -> None:
+async def test_entries_that_nobody_seals_are_told(database: Any, event_log: LogBuilder) -> None:
     await event_log.act()
     assert [finding.urgency for finding in await told(event_log)] == [Urgency.OK]
     await database.clock.advance(300)
@@ -44,14 +44,14 @@ async def test_entries_that_nobody_seals_are_told(database: Any, event_log: Stor
 
 
 async def test_a_head_that_is_kept_in_the_database_alone_is_told(
-    event_log: Story, monkeypatch: pytest.MonkeyPatch
+    event_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("STATESVC_SEALER_CHECKPOINT_FILE")
     assert "STATESVC_SEALER_CHECKPOINT_FILE is not set" in (await told(event_log))[-1].text
 
 
 async def test_a_key_under_another_master_key_is_told(
-    event_log: Story, monkeypatch: pytest.MonkeyPatch
+    event_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await event_log.act()
     await event_log.seal()
@@ -59,7 +59,9 @@ async def test_a_key_under_another_master_key_is_told(
     assert "signing key cannot be used" in (await told(event_log))[-1].text
 
 
-async def test_a_shelf_elsewhere_will_do(event_log: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_shelf_elsewhere_will_do(
+    event_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("STATESVC_SEALER_CHECKPOINT_FILE")
     monkeypatch.setenv("STATESVC_CHECKPOINT_PUBLISH", "/mnt/elsewhere")
     assert [finding.urgency for finding in await told(event_log)] == [Urgency.OK]
@@ -81,7 +83,7 @@ async def test_it_says_whether_erasures_survive_a_restore(
 
 
 async def test_stamps_that_do_not_come_are_told(
-    database: Any, event_log: Story, monkeypatch: pytest.MonkeyPatch
+    database: Any, event_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STATESVC_CHECKPOINT_STAMP_URL", "https://tsa.example/")
     monkeypatch.setenv("STATESVC_CHECKPOINT_STAMP_CERT", "/etc/tsa.pem")

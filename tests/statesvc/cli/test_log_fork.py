@@ -9,8 +9,8 @@ import pytest
 
 from statesvc.sealer.leadership import Publication
 from tests.world.database import Database
+from tests.world.log_builder import log_builder
 from tests.world.shell import Shell
-from tests.world.story import story
 
 
 async def test_a_log_that_lost_nothing_is_not_forked(
@@ -20,7 +20,7 @@ async def test_a_log_that_lost_nothing_is_not_forked(
         "log", "fork", "--why", "a test", exit_code=1
     )
     monkeypatch.setenv("STATESVC_SEALER_CHECKPOINT_FILE", str(tmp_path / "checkpoint"))
-    async with story(
+    async with log_builder(
         database, Publication(file=tmp_path / "checkpoint", origin="log.example/tests")
     ) as log:
         await log.act()

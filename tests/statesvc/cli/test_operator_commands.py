@@ -13,8 +13,8 @@ from statesvc.background.duration import duration
 from statesvc.database.keyring_store import load_keyring
 from statesvc.shipments.references import AttachedTo, References, attach_references
 from tests.world.database import Database
+from tests.world.log_builder import MASTER, log_builder
 from tests.world.shell import Shell, use
-from tests.world.story import MASTER, story
 
 ONE, OTHER = UUID(int=0xA << 124), UUID(int=0xB << 124)
 
@@ -275,7 +275,7 @@ async def test_what_is_no_id_is_refused(shell: Shell, wrong: str) -> None:
 async def test_a_parcel_is_shown_without_what_is_personal(
     database: Database, here: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with story(database) as going:
+    async with log_builder(database) as going:
         await going.parcel("1Z5338FF0107231059")
     async with await AsyncConnection.connect(database.service_dsn) as connection:
         query = (

@@ -16,8 +16,8 @@ from statesvc.cli.service_profile import Service
 from statesvc.privacy.erasure import DEAD_LETTERS_AT_ONCE
 from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters
 from tests.world.api import Api, Statement
+from tests.world.log_builder import LogBuilder
 from tests.world.shell import Shell
-from tests.world.story import Story
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ async def test_evidence_is_fetched_and_verified_with_a_key_alone(
     await api.carriers.say(scan("5", Status.DELIVERED, signed_by="J. Doe"))
     remote, out = afar("audit pii"), tmp_path / "e.json"
     assert "sealed" in await remote("evidence", "ups", "5", "--out", str(out), exit_code=1)
-    await Story(api.connection, api.keyring).seal()
+    await LogBuilder(api.connection, api.keyring).seal()
     assert "entries of the log, sealed 20" in await remote(
         "evidence", "ups", "5", "--out", str(out)
     )

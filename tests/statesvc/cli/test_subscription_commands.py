@@ -13,8 +13,8 @@ from statesvc.cli import declared, operation_table
 from statesvc.cli.output import write_blocks
 from statesvc.http.views import Details, draw
 from tests.world.database import Database
+from tests.world.log_builder import log_builder
 from tests.world.shell import Shell, use
-from tests.world.story import story
 
 ONE, OTHER = (
     UUID("aa000000-0000-4000-8000-000000000001"),
@@ -29,7 +29,7 @@ async def told(database: Database, monkeypatch: pytest.MonkeyPatch) -> Any:
     parcel, the newest last.
     """
     async with (
-        story(database) as going,
+        log_builder(database) as going,
         await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,
     ):
         await going.parcel("1Z5338FF0107231059")

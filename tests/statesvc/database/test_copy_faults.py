@@ -17,7 +17,7 @@ from statesvc.database.copy_faults import read_copy_faults
 from statesvc.database.migrator import migrate
 from statesvc.health.finding import fail
 from tests.acceptance.processes import MASTER_KEY
-from tests.world.story import Story, story
+from tests.world.log_builder import LogBuilder, log_builder
 
 
 async def as_superuser(database: Any, *statements: str) -> list[Any]:
@@ -48,7 +48,7 @@ async def test_each_sequence_belongs_to_the_column_that_it_must_be_ahead_of(data
 
 
 async def test_a_sequence_behind_its_column_is_named_with_the_command_that_repairs_it(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     await event_log.everything()
     assert await faults(database) == []
@@ -108,14 +108,14 @@ async def test_a_disabled_trigger_is_named_and_the_next_migration_enables_it(
 async def test_a_role_in_replica_mode_is_named_and_its_entries_are_sealed_all_the_same(
     database: Any,
 ) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await log.act()
         (name,) = (await log.rows("SELECT current_database()"))[0]
     harm = "ALTER ROLE statesvc_service IN DATABASE {} {} session_replication_role {}"
     await as_superuser(database, harm.format(name, "SET", "= replica"))
     (fault,) = await faults(database)
     assert "`ALTER ROLE ... IN DATABASE ... RESET session_replication_role` ends it" in fault
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await log.act()
         assert (await log.seal()).tree_size == 2
     await as_superuser(database, harm.format(name, "RESET", ""))
@@ -124,7 +124,7 @@ async def test_a_role_in_replica_mode_is_named_and_its_entries_are_sealed_all_th
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_role_refuses_to_start_and_ends(
-    database: Any, event_log: Story, tmp_path: Path
+    database: Any, event_log: LogBuilder, tmp_path: Path
 ) -> None:
     await event_log.act()
     await as_superuser(database, "SELECT setval('statesvc.batch_id_seq', 1, false)")

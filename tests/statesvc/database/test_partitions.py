@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 
 from statesvc.database.partitions import MissingPartitionError, require_partitions
 from tests.acceptance.processes import MASTER_KEY
-from tests.world.story import Story
+from tests.world.log_builder import LogBuilder
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ async def partition(database: Any, table: str, months: int = 0) -> str:
     return f"{table}_{row[0]}"
 
 
-async def one_sealed_entry(log: Story) -> None:
+async def one_sealed_entry(log: LogBuilder) -> None:
     await log.act()
     await log.seal()
 
@@ -55,7 +55,7 @@ async def test_a_whole_database_and_one_that_slept_for_months_start(
 
 
 async def test_a_dropped_partition_that_held_sealed_entries_is_named(
-    database: Any, event_log: Story, service: AsyncConnection[Any]
+    database: Any, event_log: LogBuilder, service: AsyncConnection[Any]
 ) -> None:
     await one_sealed_entry(event_log)
     name = await partition(database, "action")

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from statesvc.http.middleware import names_of, numbers_of
 
 
-class Asked(BaseModel):
+class FieldFace(BaseModel):
     limit: int = 50
     carrier: list[str] = []
     status: Annotated[list[Literal["delivered"]] | None, Field(max_length=3)] = None
@@ -27,9 +27,9 @@ def test_numbers_are_known_however_they_are_declared() -> None:
 
 
 def test_the_names_that_a_call_takes_are_those_of_its_schema() -> None:
-    properties = Asked.model_json_schema()["properties"]
+    properties = FieldFace.model_json_schema()["properties"]
     variants = {name: [schema, *schema.get("anyOf", ())] for name, schema in properties.items()}
-    names, repeatable = names_of(Asked)
+    names, repeatable = names_of(FieldFace)
     assert names == set(properties) == {"limit", "carrier", "status", "from", "tracking_number"}
     assert repeatable == {
         name

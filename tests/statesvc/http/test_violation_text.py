@@ -18,7 +18,7 @@ class Word(StrEnum):
     B = "b"
 
 
-class Asked(ClosedModel):
+class FieldFace(ClosedModel):
     """One member of each kind."""
 
     name: Annotated[str | None, Field(min_length=1, max_length=4)] = None
@@ -67,6 +67,6 @@ class Asked(ClosedModel):
 )
 def test_each_mistake_is_told_in_one_sentence(given: dict[str, Any], text: str) -> None:
     with pytest.raises(ValidationError) as raised:
-        Asked.model_validate(given)
-    problem = invalid(raised.value, "body", Asked)
+        FieldFace.model_validate(given)
+    problem = invalid(raised.value, "body", FieldFace)
     assert [violation.detail for violation in problem.violations] == [text]

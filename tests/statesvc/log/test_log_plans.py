@@ -23,7 +23,7 @@ from statesvc.shipments.as_of import find_shipment_at, horizon_at
 from statesvc.shipments.audit_trail import read_audit_trail
 from statesvc.shipments.find import FoundShipment, find_shipment, month_end, signed_by
 from statesvc.shipments.timeline import timeline
-from tests.world.story import Story, story
+from tests.world.log_builder import LogBuilder, log_builder
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +73,7 @@ FIVE_YEARS = (
 @pytest.mark.parametrize("prepared", ["force_custom_plan", "force_generic_plan"])
 async def test_the_feed_reads_no_table_whole(database: Any, prepared: str) -> None:
     async with (
-        story(database) as log,
+        log_builder(database) as log,
         await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,
     ):
         for statement in FILLED:
@@ -88,7 +88,9 @@ async def test_the_feed_reads_no_table_whole(database: Any, prepared: str) -> No
         assert buffers(rows) < 400, rows
 
 
-async def test_a_page_of_the_feed_comes_as_one_row_and_is_sorted_once(event_log: Story) -> None:
+async def test_a_page_of_the_feed_comes_as_one_row_and_is_sorted_once(
+    event_log: LogBuilder,
+) -> None:
     await event_log.parcel("1Z0001")
     head = await event_log.seal()
     read = {
@@ -103,7 +105,7 @@ async def test_a_page_of_the_feed_comes_as_one_row_and_is_sorted_once(event_log:
 
 async def test_a_proof_reads_a_few_hundred_hashes(database: Any) -> None:
     async with (
-        story(database) as log,
+        log_builder(database) as log,
         await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,
     ):
         for statement in FILLED:
@@ -129,7 +131,7 @@ async def test_a_proof_reads_a_few_hundred_hashes(database: Any) -> None:
 
 async def test_a_proof_plans_with_the_months_of_its_batches_alone(database: Any) -> None:
     async with (
-        story(database) as log,
+        log_builder(database) as log,
         await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,
     ):
         for statement in FIVE_YEARS:
@@ -150,7 +152,7 @@ async def test_a_proof_plans_with_the_months_of_its_batches_alone(database: Any)
 
 async def test_no_reader_of_months_is_prepared(database: Any, tmp_path: Path) -> None:
     # the server would weigh one plan for all months at the sixth execution, in each session
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await log.parcel("1Z0007")
         head = await log.seal()
         ((event_id,),) = await log.rows("SELECT event_id FROM statesvc.event WHERE version = 1")
@@ -194,7 +196,7 @@ async def test_no_reader_of_months_is_prepared(database: Any, tmp_path: Path) ->
 
 async def test_a_history_reads_nothing_to_be_planned(database: Any) -> None:
     async with (
-        story(database) as log,
+        log_builder(database) as log,
         await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,
     ):
         for number in range(20):
@@ -217,7 +219,7 @@ async def test_a_history_reads_nothing_to_be_planned(database: Any) -> None:
 
 
 async def test_the_stream_and_an_instant_read_the_months_of_their_entries_alone(
-    event_log: Story,
+    event_log: LogBuilder,
 ) -> None:
     await event_log.parcel("1Z0001")
     head = await event_log.seal()

@@ -17,9 +17,9 @@ from statesvc.log.event_store import reserve_streams
 from statesvc.log.parcel_log import link_number
 from statesvc.log.proofs import inclusion_paths
 from statesvc.log.tombstones import Tombstone, TombstoneError, TombstoneKind, Tombstones
+from tests.world.log_builder import LogBuilder
 from tests.world.object_store import ObjectStore
 from tests.world.shop import CARRIER_ID, Shop
-from tests.world.story import Story
 
 PARCEL = Tombstone(
     kind=TombstoneKind.SHIPMENT,
@@ -130,7 +130,7 @@ async def test_who_reserves_a_parcel_behind_another_sees_what_that_one_wrote(sho
 
 @pytest.mark.slow
 async def test_the_proofs_of_all_entries_read_each_leaf_hash_once(
-    event_log: Story, monkeypatch: pytest.MonkeyPatch
+    event_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(40):
         await event_log.parcel(f"1Z{number:04}")

@@ -27,7 +27,7 @@ from statesvc.sealer.seal import RefusalError, seal
 from statesvc.telemetry.logs import pipeline
 from tests.statesvc.sealer.test_sealer_loop import running, until
 from tests.world.database import Database, without_triggers
-from tests.world.story import MASTER, NOWHERE, Story, story
+from tests.world.log_builder import MASTER, NOWHERE, LogBuilder, log_builder
 
 
 async def as_attacker(database: Any, *statements: str) -> None:
@@ -36,7 +36,7 @@ async def as_attacker(database: Any, *statements: str) -> None:
             await attacker.execute(statement.encode())
 
 
-async def two_passes(log: Story) -> None:
+async def two_passes(log: LogBuilder) -> None:
     for _ in range(2):
         await log.act()
         await log.seal()
@@ -55,7 +55,7 @@ RESTORE = (
 
 async def test_the_published_file_holds_the_newest_head(database: Any, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint"
-    async with story(database, Publication(file=file, origin="log.example/tests")) as log:
+    async with log_builder(database, Publication(file=file, origin="log.example/tests")) as log:
         await two_passes(log)
         assert read_published(file) == (await log.seal()).note
         # a test waits for nothing else
@@ -64,7 +64,7 @@ async def test_the_published_file_holds_the_newest_head(database: Any, tmp_path:
 
 async def test_a_restored_backup_is_not_signed_over(database: Any, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint"
-    async with story(database, Publication(file=file, origin="log.example/tests")) as log:
+    async with log_builder(database, Publication(file=file, origin="log.example/tests")) as log:
         await two_passes(log)
         await as_attacker(database, *RESTORE)
         with pytest.raises(RefusalError, match="has 2 entries, the database 1: it was restored"):
@@ -78,7 +78,7 @@ async def test_a_restored_backup_that_went_on_differently_is_not_signed_over(
     database: Any, tmp_path: Path
 ) -> None:
     file = tmp_path / "checkpoint"
-    async with story(database, Publication(file=file, origin="log.example/tests")) as log:
+    async with log_builder(database, Publication(file=file, origin="log.example/tests")) as log:
         await two_passes(log)
         await as_attacker(database, *RESTORE, "DELETE FROM statesvc.unsealed")
         for _ in range(2):
@@ -92,7 +92,7 @@ async def test_a_restored_backup_that_went_on_differently_is_not_signed_over(
 async def test_a_head_is_written_outside_before_anybody_can_read_it(
     database: Any, tmp_path: Path
 ) -> None:
-    async with story(
+    async with log_builder(
         database, Publication(file=tmp_path / "missing folder" / "checkpoint", origin=None)
     ) as log:
         await log.act()
@@ -127,7 +127,7 @@ async def test_a_head_is_written_outside_before_anybody_can_read_it(
     ],
 )
 async def test_a_changed_log_is_not_signed_over(database: Any, change: str, why: str) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await two_passes(log)
         await as_attacker(database, change)
         with pytest.raises(RefusalError, match=why):
@@ -136,7 +136,7 @@ async def test_a_changed_log_is_not_signed_over(database: Any, change: str, why:
 
 async def test_a_stranger_s_head_is_not_taken_for_ours(database: Any, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint"
-    async with story(database, Publication(file=file, origin="log.example/tests")) as log:
+    async with log_builder(database, Publication(file=file, origin="log.example/tests")) as log:
         await two_passes(log)
         stranger = NoteSigner.fresh("log.example/tests")
         write_published(file, (await log.opened()).signed([stranger]))
@@ -153,7 +153,7 @@ def pinned(folder: Path) -> Publication:
 async def test_the_log_s_keys_are_pinned_outside_the_database(
     database: Database, tmp_path: Path
 ) -> None:
-    async with story(database, pinned(tmp_path)) as log:
+    async with log_builder(database, pinned(tmp_path)) as log:
         await two_passes(log)
         (first,) = await read_keys(log.connection)
         assert read_pinned_keys(tmp_path / "checkpoint.keys") == [first.verifier]
@@ -166,7 +166,7 @@ async def test_the_log_s_keys_are_pinned_outside_the_database(
 async def test_another_key_in_the_database_than_was_pinned_is_refused(
     database: Database, tmp_path: Path
 ) -> None:
-    async with story(database, pinned(tmp_path)) as log:
+    async with log_builder(database, pinned(tmp_path)) as log:
         await two_passes(log)
         stranger = NoteSigner.fresh("log.example/tests").verifier
         insert = (
@@ -183,7 +183,7 @@ async def test_another_key_in_the_database_than_was_pinned_is_refused(
 
 
 async def test_the_first_key_is_made_once_and_sealed(database: Any) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await log.act()
         await log.seal()
         (key,) = await read_keys(log.connection)
@@ -198,7 +198,7 @@ async def test_the_first_key_is_made_once_and_sealed(database: Any) -> None:
 
 
 async def test_a_new_key_signs_beside_the_old_one_until_that_is_retired(database: Any) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await two_passes(log)
         (old,) = [key.verifier for key in await read_keys(log.connection)]
         async with log.connection.transaction():
@@ -227,7 +227,7 @@ async def test_a_new_key_signs_beside_the_old_one_until_that_is_retired(database
 
 async def test_the_signing_key_moves_to_a_new_master_key(database: Any) -> None:
     new = MasterKeys([bytes(32), bytes(range(32))])
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await two_passes(log)
         (before,) = await signers_of(log.connection, MASTER)
         async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
@@ -238,7 +238,7 @@ async def test_the_signing_key_moves_to_a_new_master_key(database: Any) -> None:
 
 
 async def test_a_public_key_put_in_place_of_ours_is_noticed(database: Any) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await two_passes(log)
         await as_attacker(database, "UPDATE statesvc.signing_key SET public_key = sha256('x')")
         with pytest.raises(RefusalError):
@@ -246,7 +246,7 @@ async def test_a_public_key_put_in_place_of_ours_is_noticed(database: Any) -> No
 
 
 async def test_a_key_of_an_older_release_gets_its_second_half_and_keeps_it(database: Any) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await two_passes(log)
         (made,) = await read_keys(log.connection)
         assert made.cosigner is not None
@@ -265,7 +265,7 @@ async def test_a_key_of_an_older_release_gets_its_second_half_and_keeps_it(datab
 async def test_a_key_of_an_older_release_under_another_master_key_is_a_refusal(
     database: Any,
 ) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await two_passes(log)
         await as_attacker(database, "UPDATE statesvc.signing_key SET cosigner = NULL")
         with pytest.raises(RefusalError, match="signing key cannot be used"):
@@ -275,7 +275,7 @@ async def test_a_key_of_an_older_release_under_another_master_key_is_a_refusal(
 async def test_without_ml_dsa_in_openssl_a_log_that_has_it_goes_on_by_ed25519(
     database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await two_passes(log)
         (key,) = await read_keys(log.connection)
         assert key.cosigner is not None
@@ -303,7 +303,7 @@ def unsupported(_material: bytes) -> None:
 
 
 async def test_the_service_can_neither_change_nor_remove_what_was_sealed(database: Any) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await two_passes(log)
         for table in ("sealed_batch", "subtree", "checkpoint"):
             for change in (f"DELETE FROM statesvc.{table}", f"TRUNCATE statesvc.{table}"):
@@ -320,7 +320,7 @@ def test_a_missing_file_is_no_head(tmp_path: Path) -> None:
 
 
 async def test_publishing_needs_what_was_sealed(database: Any) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         sealed, head = await take_stock(log.connection, MASTER, log.publication)
         assert (sealed.tree.size, sealed.sealed_at, head) == (0, None, None)
         with pytest.raises(psycopg.errors.NotNullViolation):
@@ -334,13 +334,13 @@ async def refuses(sealer: Any) -> bool:
     return sealer.refusal is not None
 
 
-async def commit(log: Story, sealer: Any) -> None:
+async def commit(log: LogBuilder, sealer: Any) -> None:
     """Commit something to seal; the sealer is woken, as by any commit of the service."""
     await log.act()
     sealer._woken.set()  # noqa: SLF001 - without a connection of its own for one notification
 
 
-async def is_sealed(log: Story, size: int) -> bool:
+async def is_sealed(log: LogBuilder, size: int) -> bool:
     rows: list[tuple[int]] = await log.rows(
         "SELECT coalesce(max(tree_size), 0) FROM statesvc.checkpoint"
     )
@@ -356,7 +356,7 @@ async def test_a_clock_that_steps_stops_the_sealing_and_is_named_until_it_is_rig
     structlog.configure(
         processors=pipeline("sealer", "json"), logger_factory=structlog.PrintLoggerFactory(lines)
     )
-    async with story(database) as log, running(database) as (sealer, _):
+    async with log_builder(database) as log, running(database) as (sealer, _):
         await commit(log, sealer)
         await until(lambda: is_sealed(log, 1))
         await database.clock.advance(shift)
@@ -377,14 +377,14 @@ async def test_a_clock_that_steps_stops_the_sealing_and_is_named_until_it_is_rig
 
 async def test_a_few_seconds_are_borne(database: Any) -> None:
     await database.clock.advance(3)
-    async with story(database) as log, running(database) as (sealer, _):
+    async with log_builder(database) as log, running(database) as (sealer, _):
         await commit(log, sealer)
         await until(lambda: is_sealed(log, 1))
         assert 1 < sealer.clock.database_ahead_seconds < 4
 
 
 async def test_what_was_sealed_or_recorded_in_the_future_is_not_sealed_upon(database: Any) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await ClockCheck().check(log.connection)
         await database.clock.advance(HOUR)
         await log.act()

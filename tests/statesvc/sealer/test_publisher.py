@@ -27,8 +27,8 @@ from statesvc.sealer.leadership import take_stock
 from statesvc.sealer.publisher import Publisher
 from statesvc.sealer.seal import RefusalError
 from statesvc.telemetry.metrics import Telemetry
+from tests.world.log_builder import MASTER, NOWHERE, LogBuilder, log_builder
 from tests.world.object_store import ObjectStore
-from tests.world.story import MASTER, NOWHERE, Story, story
 
 LIMITS = PoolLimits(
     connections_max=2,
@@ -109,7 +109,7 @@ async def test_a_store_that_overwrites_is_refused_before_anything_is_published(
         store = checkpoint_store_at(f"s3://bucket/p?endpoint=http://127.0.0.1:{server.port}")
         with pytest.raises(CheckpointStoreError, match="overwrites"):
             await store.require_no_overwriting()
-        async with story(database) as log, publishing(database, store) as (_, sealed):
+        async with log_builder(database) as log, publishing(database, store) as (_, sealed):
             await log.parcel("1Z0001")
             await log.seal()
             sealed.set()
@@ -156,7 +156,7 @@ async def test_a_restored_backup_is_noticed_by_what_lies_on_the_shelf(
     database: Any, place: tuple[CheckpointStore, Any]
 ) -> None:
     store, read = place
-    async with story(database) as log, publishing(database, store) as (_, sealed):
+    async with log_builder(database) as log, publishing(database, store) as (_, sealed):
         await log.parcel("1Z0001")
         first = await log.seal()
         sealed.set()
@@ -169,7 +169,7 @@ async def test_a_restored_backup_is_noticed_by_what_lies_on_the_shelf(
 
 
 async def test_a_store_that_is_away_is_asked_again_and_holds_the_lead_back(
-    database: Any, event_log: Story, object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+    database: Any, event_log: LogBuilder, object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publisher, "_RETRY_SECONDS", 0.02)
     store = checkpoint_store_at(object_store.place())
@@ -187,7 +187,7 @@ async def test_a_store_that_is_away_is_asked_again_and_holds_the_lead_back(
 
 
 async def test_another_history_on_the_shelf_is_said(
-    database: Any, event_log: Story, tmp_path: Path
+    database: Any, event_log: LogBuilder, tmp_path: Path
 ) -> None:
     store = checkpoint_store_at(str(tmp_path / "shelf"))
     await event_log.parcel("1Z0001")

@@ -21,10 +21,10 @@ from statesvc.sealer.seal import (
 )
 from tests.world.attack import verify
 from tests.world.database import Clock, without_triggers
-from tests.world.story import MASTER, NOWHERE, Story, root_of, scan, story
+from tests.world.log_builder import MASTER, NOWHERE, LogBuilder, log_builder, root_of, scan
 
 
-async def test_a_round_gives_every_committed_entry_its_place(event_log: Story) -> None:
+async def test_a_round_gives_every_committed_entry_its_place(event_log: LogBuilder) -> None:
     await event_log.everything()
     head = await event_log.seal()
     leaves = await event_log.leaves()
@@ -39,7 +39,7 @@ async def test_a_round_gives_every_committed_entry_its_place(event_log: Story) -
     assert all(count for (count,) in kinds)
 
 
-async def test_rounds_follow_each_other_without_a_gap(event_log: Story) -> None:
+async def test_rounds_follow_each_other_without_a_gap(event_log: LogBuilder) -> None:
     heads = []
     for number in range(4):
         await event_log.parcel(f"1Z{number:04}")
@@ -54,7 +54,7 @@ async def test_rounds_follow_each_other_without_a_gap(event_log: Story) -> None:
 
 
 async def test_the_time_of_sealing_grows_though_the_clock_is_set_back(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     await event_log.act()
     await event_log.seal()
@@ -65,15 +65,18 @@ async def test_the_time_of_sealing_grows_though_the_clock_is_set_back(
     assert times[0] < times[1]
 
 
-async def test_a_round_without_news_signs_nothing(event_log: Story) -> None:
+async def test_a_round_without_news_signs_nothing(event_log: LogBuilder) -> None:
     await event_log.act()
     assert await event_log.seal() == await event_log.seal()
 
 
 async def test_what_commits_late_comes_later_and_is_not_missed(database: Any) -> None:
-    async with story(database) as log, await AsyncConnection.connect(database.service_dsn) as held:
+    async with (
+        log_builder(database) as log,
+        await AsyncConnection.connect(database.service_dsn) as held,
+    ):
         await held.execute("SET timezone = 'UTC'")
-        late = Story(held, log.keyring)
+        late = LogBuilder(held, log.keyring)
         await late.say(scan("1ZHELD", 1, None), commit=False)
         await log.say(scan("1ZFIRST", 1, None))
         first = await log.seal()
@@ -92,7 +95,7 @@ async def test_what_commits_late_comes_later_and_is_not_missed(database: Any) ->
 
 
 async def test_a_backlog_of_several_passes_is_sealed_in_the_order_of_its_ids(
-    event_log: Story, monkeypatch: pytest.MonkeyPatch
+    event_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("statesvc.sealer.seal.BATCHES_MAX", 2)
     for _ in range(3):
@@ -107,7 +110,7 @@ async def test_a_backlog_of_several_passes_is_sealed_in_the_order_of_its_ids(
 
 @pytest.mark.parametrize("shift_seconds", [-3600, -30])
 async def test_a_batch_that_says_an_earlier_time_than_can_be_is_named(
-    database: Any, event_log: Story, shift_seconds: int
+    database: Any, event_log: LogBuilder, shift_seconds: int
 ) -> None:
     await event_log.act()
     await event_log.seal()
@@ -131,7 +134,7 @@ async def test_a_batch_that_says_an_earlier_time_than_can_be_is_named(
 
 
 async def test_a_batch_that_waits_for_a_sealer_that_was_away_is_not_named(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     await event_log.act()
     await event_log.seal()
@@ -143,9 +146,12 @@ async def test_a_batch_that_waits_for_a_sealer_that_was_away_is_not_named(
 
 
 async def test_a_transaction_that_is_rolled_back_leaves_no_gap(database: Any) -> None:
-    async with story(database) as log, await AsyncConnection.connect(database.service_dsn) as other:
+    async with (
+        log_builder(database) as log,
+        await AsyncConnection.connect(database.service_dsn) as other,
+    ):
         await other.execute("SET timezone = 'UTC'")
-        await Story(other, log.keyring).say(scan("1ZGONE", 1, None), commit=False)
+        await LogBuilder(other, log.keyring).say(scan("1ZGONE", 1, None), commit=False)
         await log.act()
         await other.rollback()
         await log.act()
@@ -153,7 +159,7 @@ async def test_a_transaction_that_is_rolled_back_leaves_no_gap(database: Any) ->
 
 
 @pytest.mark.slow
-async def test_many_rounds_keep_the_subtrees_that_proofs_need(event_log: Story) -> None:
+async def test_many_rounds_keep_the_subtrees_that_proofs_need(event_log: LogBuilder) -> None:
     for _ in range(5):
         for _ in range(120):
             await event_log.act()
@@ -170,7 +176,7 @@ async def test_many_rounds_keep_the_subtrees_that_proofs_need(event_log: Story) 
     assert sealed.tree.root() == root_of(leaves)
 
 
-async def test_the_successor_signs_what_its_predecessor_only_sealed(event_log: Story) -> None:
+async def test_the_successor_signs_what_its_predecessor_only_sealed(event_log: LogBuilder) -> None:
     await event_log.act()
     sealed, _ = await take_stock(event_log.connection, MASTER, NOWHERE)
     await seal(event_log.connection, sealed, from_id=0)
@@ -182,7 +188,7 @@ async def test_the_successor_signs_what_its_predecessor_only_sealed(event_log: S
     assert (await event_log.opened()).size == 1
 
 
-async def test_two_heads_of_one_size_cannot_be_kept(event_log: Story) -> None:
+async def test_two_heads_of_one_size_cannot_be_kept(event_log: LogBuilder) -> None:
     await event_log.act()
     await event_log.seal()
     sealed, _ = await take_stock(event_log.connection, MASTER, NOWHERE)
@@ -193,7 +199,7 @@ async def test_two_heads_of_one_size_cannot_be_kept(event_log: Story) -> None:
 
 
 async def test_a_batch_that_waits_but_is_gone_stops_the_sealer(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     await event_log.act()
     async with without_triggers(database.superuser_dsn) as attacker:
@@ -202,7 +208,7 @@ async def test_a_batch_that_waits_but_is_gone_stops_the_sealer(
         await event_log.seal()
 
 
-async def test_no_writer_can_forget_to_have_its_batch_sealed(event_log: Story) -> None:
+async def test_no_writer_can_forget_to_have_its_batch_sealed(event_log: LogBuilder) -> None:
     await event_log.connection.execute(
         "INSERT INTO statesvc.batch (recorded_from, recorded_to, entries, leaf_hashes, writer)"
         " VALUES (now(), now(), 1, sha256('x'), 'older release')"
@@ -212,14 +218,14 @@ async def test_no_writer_can_forget_to_have_its_batch_sealed(event_log: Story) -
 
 
 async def test_partitions_made_later_queue_their_batches_too(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     await database.clock.advance(40 * 86_400)
     await event_log.act()
     assert (await event_log.seal()).tree_size == 1
 
 
-async def _pass(log: Story, mark: SealMark, sealed: SealedLog) -> SealedLog:
+async def _pass(log: LogBuilder, mark: SealMark, sealed: SealedLog) -> SealedLog:
     writers = await read_writers(log.connection)
     done = await seal(log.connection, sealed, from_id=mark.from_id)
     mark.passed(writers, done)
@@ -227,7 +233,7 @@ async def _pass(log: Story, mark: SealMark, sealed: SealedLog) -> SealedLog:
 
 
 async def _passes_until_beyond(
-    log: Story, mark: SealMark, sealed: SealedLog, *, batch_id: int
+    log: LogBuilder, mark: SealMark, sealed: SealedLog, *, batch_id: int
 ) -> SealedLog:
     """Run passes until beyond a batch; writers of other tests' databases hold the mark back too."""
     async with asyncio.timeout(30):
@@ -241,7 +247,7 @@ async def test_the_mark_follows_the_batches_under_a_pinned_snapshot_and_waits_fo
     database: Any,
 ) -> None:
     async with (
-        story(database) as log,
+        log_builder(database) as log,
         await AsyncConnection.connect(database.service_dsn) as reader,
         await AsyncConnection.connect(database.service_dsn) as writer,
     ):
@@ -260,7 +266,7 @@ async def test_the_mark_follows_the_batches_under_a_pinned_snapshot_and_waits_fo
         await _passes_until_beyond(log, mark, sealed, batch_id=late)
 
 
-async def test_a_batch_has_the_times_of_its_first_and_its_last_entry(event_log: Story) -> None:
+async def test_a_batch_has_the_times_of_its_first_and_its_last_entry(event_log: LogBuilder) -> None:
     await event_log.everything()
     await event_log.say(scan("1ZTWO", 1, None), scan("1ZTWO", 2, None))
     times = "SELECT recorded_from, recorded_to FROM statesvc.batch ORDER BY batch_id"
@@ -287,7 +293,7 @@ async def set_sequence(database: Any, value: int) -> None:
 
 
 async def test_a_sequence_behind_stops_appends_until_it_is_set(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     for _ in range(4):
         await event_log.act()
@@ -305,7 +311,7 @@ async def test_a_sequence_behind_stops_appends_until_it_is_set(
     assert verify(database).consistent
 
 
-async def test_an_id_in_the_queue_is_not_taken_again(database: Any, event_log: Story) -> None:
+async def test_an_id_in_the_queue_is_not_taken_again(database: Any, event_log: LogBuilder) -> None:
     for _ in range(2):
         await event_log.act()
     await set_sequence(database, 1)
@@ -318,7 +324,7 @@ async def test_an_id_that_is_sealed_after_it_was_given_out_again_is_not_taken(
     database: Any,
 ) -> None:
     async with (
-        story(database) as log,
+        log_builder(database) as log,
         await AsyncConnection.connect(database.service_dsn) as second,
     ):
         await second.execute("SET timezone = 'UTC'")
@@ -331,7 +337,9 @@ async def test_an_id_that_is_sealed_after_it_was_given_out_again_is_not_taken(
             await second.execute(_BATCH, await cursor.fetchone())
 
 
-async def test_ids_that_were_given_out_twice_are_a_refusal(database: Any, event_log: Story) -> None:
+async def test_ids_that_were_given_out_twice_are_a_refusal(
+    database: Any, event_log: LogBuilder
+) -> None:
     """As 0.1.0 left them, which had no such key."""
     await event_log.act()
     await event_log.seal()
@@ -349,7 +357,7 @@ async def test_ids_that_were_given_out_twice_are_a_refusal(database: Any, event_
 
 
 async def test_batches_that_nobody_queued_are_told_from_a_changed_log_and_queued(
-    database: Any, event_log: Story
+    database: Any, event_log: LogBuilder
 ) -> None:
     for _ in range(2):
         await event_log.act()

@@ -23,8 +23,8 @@ from statesvc.sealer.sealer_loop import Sealer, SealerPace
 from statesvc.telemetry.metrics import Telemetry
 from tests.soak.proxy import proxy_to
 from tests.world.database import without_triggers
+from tests.world.log_builder import MASTER, NOWHERE, LogBuilder, log_builder, scan
 from tests.world.postgres import Server
-from tests.world.story import MASTER, NOWHERE, Story, scan, story
 
 PACE = SealerPace(interval_seconds=0.01, sweep_seconds=60)
 PATIENT = SessionLimits(statement_seconds=20, lock_seconds=10, idle_in_transaction_seconds=15)
@@ -73,7 +73,7 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10) -
 
 
 async def test_what_is_committed_is_sealed_at_the_wake_up(database: Any) -> None:
-    async with story(database) as log, running(database) as (sealer, waker):
+    async with log_builder(database) as log, running(database) as (sealer, waker):
         await until(lambda: _true(sealer.leads))
         listener = Listener(database.service_dsn, [SEALED])
         await listener.start()
@@ -93,7 +93,7 @@ async def test_one_leads_and_the_other_takes_over(
     database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "_STANDBY_SECONDS", 0.05)
-    async with story(database) as log, running(database) as (first, _):
+    async with log_builder(database) as log, running(database) as (first, _):
         await until(lambda: _true(first.leads))
         async with running(database) as (second, waker):
             await asyncio.sleep(0.2)
@@ -106,7 +106,7 @@ async def test_one_leads_and_the_other_takes_over(
 
 
 async def test_a_leader_that_loses_its_connection_leads_again(database: Any) -> None:
-    async with story(database) as log, running(database) as (sealer, waker):
+    async with log_builder(database) as log, running(database) as (sealer, waker):
         await until(lambda: _true(sealer.leads))
         async with await AsyncConnection.connect(
             database.superuser_dsn, autocommit=True
@@ -124,7 +124,7 @@ async def test_a_sealer_that_refuses_says_why_and_signs_nothing(
     database: Any, tmp_path: Path
 ) -> None:
     file = tmp_path / "checkpoint"
-    async with story(database, Publication(file=file, origin=None)) as log:
+    async with log_builder(database, Publication(file=file, origin=None)) as log:
         await log.act()
         await log.seal()
         async with without_triggers(database.superuser_dsn) as attacker:
@@ -148,7 +148,9 @@ async def test_a_sealer_that_refuses_says_why_and_signs_nothing(
         assert await log.rows("SELECT FROM statesvc.sealing_refusal") == []
 
 
-async def test_the_sweep_finds_what_no_wake_up_announced(database: Any, event_log: Story) -> None:
+async def test_the_sweep_finds_what_no_wake_up_announced(
+    database: Any, event_log: LogBuilder
+) -> None:
     await event_log.act()
     async with running(database) as (sealer, _):
         await until(lambda: _true(sealer.leads))
@@ -164,7 +166,7 @@ async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(
     # how long the cut by time waited for a late batch, before there was a mark by transactions
     monkeypatch.setattr(loop, "_LATE_SECONDS", 0.05, raising=False)
     async with (
-        story(database) as log,
+        log_builder(database) as log,
         await AsyncConnection.connect(database.service_dsn) as paused,
         running(database) as (sealer, waker),
     ):
@@ -172,7 +174,7 @@ async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(
         await until(lambda: _true(sealer.leads))
         await log.say(scan("1ZPAUSED", 1, None))
         await log.say(scan("1ZPAUSED", 2, None))
-        await Story(paused, log.keyring).say(scan("1ZPAUSED", 3, None), commit=False)
+        await LogBuilder(paused, log.keyring).say(scan("1ZPAUSED", 3, None), commit=False)
         for size in range(3, 7):
             await asyncio.sleep(0.06)
             await log.act()
@@ -198,7 +200,7 @@ async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(
 async def test_nothing_that_stays_open_stalls_the_sealer(database: Any) -> None:
     # a writer and a reader that idle, a dump, an index that waits for them, a prepared transaction
     async with (
-        story(database) as log,
+        log_builder(database) as log,
         await AsyncConnection.connect(database.service_dsn) as writer,
         await AsyncConnection.connect(database.service_dsn) as dump,
         await AsyncConnection.connect(database.service_dsn) as preparing,
@@ -207,7 +209,7 @@ async def test_nothing_that_stays_open_stalls_the_sealer(database: Any) -> None:
     ):
         await writer.execute("SET timezone = 'UTC'")
         await until(lambda: _true(sealer.leads))
-        await Story(writer, log.keyring).say(scan("1ZOPEN", 1, None), commit=False)
+        await LogBuilder(writer, log.keyring).say(scan("1ZOPEN", 1, None), commit=False)
         await dump.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         await dump.execute("SELECT count(*) FROM statesvc.unsealed")
         await preparing.execute("SELECT statesvc.next_batch_id()")
@@ -245,7 +247,7 @@ async def test_a_lead_behind_a_network_that_never_answers_is_ended_and_taken_aga
     database: Any, server: Server
 ) -> None:
     async with (
-        story(database) as log,
+        log_builder(database) as log,
         proxy_to(int(str(conninfo_to_dict(server.service_dsn)["port"]))) as proxy,
     ):
         through = make_conninfo(database.service_dsn, host="127.0.0.1", port=proxy.port)
@@ -263,7 +265,7 @@ async def test_a_lead_behind_a_network_that_never_answers_is_ended_and_taken_aga
 async def test_a_stopped_lead_is_named_until_it_ends(database: Any) -> None:
     if "TEST_DATABASE_URL" in os.environ:
         pytest.skip("that server's processes may run elsewhere")
-    async with story(database) as log, running(database, limits=IMPATIENT) as (sealer, waker):
+    async with log_builder(database) as log, running(database, limits=IMPATIENT) as (sealer, waker):
         await until(lambda: _true(sealer.leads))
         stopped = await _lead_of(log)
         os.kill(stopped, signal.SIGSTOP)
@@ -279,7 +281,7 @@ async def test_a_stopped_lead_is_named_until_it_ends(database: Any) -> None:
 
 
 async def test_a_lead_that_works_is_not_silent(database: Any) -> None:
-    async with story(database) as log, running(database) as (sealer, _):
+    async with log_builder(database) as log, running(database) as (sealer, _):
         await until(lambda: _true(sealer.leads))
         lead = await silent_lead(log.connection, silent_seconds=0)
         assert lead is not None

@@ -17,8 +17,8 @@ from statesvc.sealer import timestamper as stamper
 from statesvc.sealer.timestamper import Authority, Stamper
 from statesvc.telemetry.metrics import Telemetry
 from tests.world.attack import attack, places, verify
+from tests.world.log_builder import MASTER, LogBuilder, log_builder
 from tests.world.stamping import Tsa, make_tsa, serving
-from tests.world.story import MASTER, Story, story
 
 LIMITS = PoolLimits(
     connections_max=2,
@@ -66,7 +66,7 @@ async def stamping(
         await pool.close()
 
 
-async def stamps(log: Story, count: int) -> list[Any]:
+async def stamps(log: LogBuilder, count: int) -> list[Any]:
     async with asyncio.timeout(15):
         # a server and a database decide
         while len(found := await log.rows(STAMPS)) < count:  # noqa: ASYNC110
@@ -75,7 +75,7 @@ async def stamps(log: Story, count: int) -> list[Any]:
 
 
 async def test_one_an_interval_and_one_for_a_new_key(database: Any, tsa: Tsa) -> None:
-    async with story(database) as log, stamping(database, tsa) as sealed:
+    async with log_builder(database) as log, stamping(database, tsa) as sealed:
         await log.parcel("1Z0001")
         first = await log.seal()
         sealed.set()
@@ -100,7 +100,7 @@ async def test_one_an_interval_and_one_for_a_new_key(database: Any, tsa: Tsa) ->
 
 
 async def test_a_standby_does_not_ask(database: Any, tsa: Tsa) -> None:
-    async with story(database) as log, stamping(database, tsa, leads=lambda: False) as sealed:
+    async with log_builder(database) as log, stamping(database, tsa, leads=lambda: False) as sealed:
         await log.parcel("1Z0001")
         await log.seal()
         sealed.set()
@@ -116,7 +116,7 @@ async def test_a_wrong_answer_is_not_kept_and_asked_for_again(
     database: Any, tsa: Tsa, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stamper, "_ANSWER_SECONDS", 0.5)
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await log.parcel("1Z0001")
         await log.seal()
         if fault == "another":
@@ -136,7 +136,7 @@ async def test_a_wrong_answer_is_not_kept_and_asked_for_again(
 async def test_somebody_elses_stamp_is_refused(database: Any, tsa: Tsa, tmp_path: Path) -> None:
     stranger = make_tsa(tmp_path / "stranger")
     tsa.root = stranger.root
-    async with story(database) as log, stamping(database, tsa) as sealed:
+    async with log_builder(database) as log, stamping(database, tsa) as sealed:
         await log.parcel("1Z0001")
         await log.seal()
         sealed.set()
@@ -150,7 +150,7 @@ async def test_somebody_elses_stamp_is_refused(database: Any, tsa: Tsa, tmp_path
 async def test_verify_finds_what_was_changed_about_a_stamp(
     database: Any, tsa: Tsa, tmp_path: Path
 ) -> None:
-    async with story(database) as log:
+    async with log_builder(database) as log:
         await log.parcel("1Z0001")
         await log.seal()
         async with stamping(database, tsa):

@@ -22,7 +22,7 @@ from statesvc.append.transaction import append
 from statesvc.privacy.erasure import Erasure, erase
 from statesvc.reading.read_message import Read
 from tests.world.due_work import do_due_work
-from tests.world.story import Story
+from tests.world.log_builder import LogBuilder
 
 NEW_YORK, TOKYO = timezone(timedelta(hours=-5)), timezone(timedelta(hours=9))
 EXAMPLE = count(1)
@@ -163,7 +163,7 @@ STEPS = st.lists(
 class ShipmentHistory:
     """One history, with numbers of its own."""
 
-    def __init__(self, log: Story, scans: Sequence[Scan]) -> None:
+    def __init__(self, log: LogBuilder, scans: Sequence[Scan]) -> None:
         self.log = log
         self.scans = scans
         self.example = next(EXAMPLE)

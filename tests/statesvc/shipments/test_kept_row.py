@@ -36,7 +36,7 @@ from tests.statesvc.shipments.shipment_history import (
     Step,
 )
 from tests.world.database import Database
-from tests.world.story import Story, story
+from tests.world.log_builder import LogBuilder, log_builder
 
 Rebuilt = Callable[[UUID, Sequence[bytes], Any], ShipmentRow]
 EXAMPLES = settings(
@@ -101,7 +101,7 @@ async def compare(history: ShipmentHistory, rebuilt: Rebuilt) -> None:
 
 
 async def play(
-    log: Story, scans: Sequence[Scan], steps: Sequence[Step], rebuilt: Rebuilt = rebuilt_row
+    log: LogBuilder, scans: Sequence[Scan], steps: Sequence[Step], rebuilt: Rebuilt = rebuilt_row
 ) -> None:
     """Play the steps; compare after each."""
     history = ShipmentHistory(log, scans)
@@ -111,12 +111,12 @@ async def play(
 
 
 @pytest.fixture
-async def log(database: Database) -> AsyncIterator[Story]:
-    async with story(database) as telling:
+async def log(database: Database) -> AsyncIterator[LogBuilder]:
+    async with log_builder(database) as telling:
         yield telling
 
 
-async def test_the_row_kept_up_to_date_is_the_fold_of_its_history(log: Story) -> None:
+async def test_the_row_kept_up_to_date_is_the_fold_of_its_history(log: LogBuilder) -> None:
     loop = asyncio.get_running_loop()
 
     @EXAMPLES
@@ -132,7 +132,7 @@ async def test_the_row_kept_up_to_date_is_the_fold_of_its_history(log: Story) ->
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_rebuild_finds_no_drift_in_a_number_of_several_spellings(
-    database: Database, log: Story
+    database: Database, log: LogBuilder
 ) -> None:
     for steps in (TOLD_STEPS, ERASED_STEPS):
         await play(log, TOLD_SCANS, steps)

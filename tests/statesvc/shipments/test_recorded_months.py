@@ -17,7 +17,7 @@ from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from tests.world.deliver import deliver
 from tests.world.due_work import do_due_work
-from tests.world.story import Story
+from tests.world.log_builder import LogBuilder
 
 FORTY_DAYS = 40 * 86400.0
 SETTLED = """INSERT INTO statesvc.message (message_id, received_at, settled_at, attempts, events, carrier_id, outcome,
@@ -115,7 +115,7 @@ async def test_attempts_observations_replays_and_readings_of_later_months_are_fo
         assert (await get(api, "5", "/audit"))["readings"][-1]["target"] == target
     assert 5 <= await months(api, "5") <= 7
 
-    log = Story(api.connection, api.keyring)
+    log = LogBuilder(api.connection, api.keyring)
     await log.seal()
     kinds = [each["kind"] for each in (await get(api, "5", "/evidence"))["entries"]]
     assert {kind: kinds.count(kind) for kind in set(kinds)} == {

@@ -9,8 +9,8 @@ from statesvc.files.archive_folder import archive_at
 from statesvc.log import history as reading
 from tests.world.database import Database
 from tests.world.log_archivist import Archivist, archiving
+from tests.world.log_builder import log_builder
 from tests.world.postgres import fill_database
-from tests.world.story import story
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ async def two_months(database: Database) -> None:
 
     async def write(name: str) -> None:
         filled = database.on(name)
-        async with story(filled) as log:
+        async with log_builder(filled) as log:
             await Archivist(filled, log, archiving(Path(), log.keyring, None)).two_months()
 
     await fill_database(database.superuser_dsn, "two_months", write)
@@ -49,5 +49,5 @@ async def archivist(
     async def wait(_seconds: float) -> None:
         await database.clock.advance(60)
 
-    async with story(database) as log:
+    async with log_builder(database) as log:
         yield Archivist(database, log, archiving(archive_at(archive_place), log.keyring, wait))

@@ -22,8 +22,8 @@ from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.migrations.kept_release import KeptRelease, kept_releases
 from tests.world.attack import places, verify
 from tests.world.database import Database
+from tests.world.log_builder import log_builder
 from tests.world.shop import ACME, Shop, says
-from tests.world.story import story
 
 PATH = "/v1/shipments/ups/1Z0001"
 AS_OF = {"params": {"as_of": "2040-01-01T00:00:00Z"}}
@@ -76,7 +76,7 @@ async def test_what_reaches_an_archived_month_is_refused_and_never_shorter(api: 
 async def test_the_log_goes_on_and_what_needs_the_archive_waits_for_the_add_on(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with story(shop.database) as log:
+    async with log_builder(shop.database) as log:
         await log.parcel("1Z0009")
         await log.conflict("1Z0009")
         await log.act()

@@ -27,9 +27,9 @@ from statesvc.worker.batch_context import BatchContext
 from tests.world.attack import places
 from tests.world.deliver import deliver
 from tests.world.log_archivist import Archivist, shipment
+from tests.world.log_builder import scan
 from tests.world.shop import ACME, CARRIER_ID, Shop
 from tests.world.shop import shipment as acme
-from tests.world.story import scan
 
 
 async def _state(archivist: Archivist, number: str) -> Any:

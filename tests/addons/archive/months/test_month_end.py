@@ -18,8 +18,8 @@ from tests.statesvc.privacy.legible_values import legible
 from tests.world import log_archivist
 from tests.world.attack import places
 from tests.world.log_archivist import DAY, Archivist
+from tests.world.log_builder import scan
 from tests.world.shop import CARRIER_ID, Shop, says, shipment
-from tests.world.story import scan
 
 PERSON = ("Zebedee Quux", "Zanzibar Lane 77", "Under the blue pot")
 OTHER = "Mortimer Other"

@@ -17,7 +17,7 @@ from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.world.attack import attack, places
 from tests.world.deliver import deliver
 from tests.world.log_archivist import Archivist
-from tests.world.story import scan
+from tests.world.log_builder import scan
 
 SUBSCRIBE = """
 INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets)

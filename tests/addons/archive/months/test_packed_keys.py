@@ -14,7 +14,7 @@ from statesvc.addons.archive.month import is_packing_due, pack_keys
 from tests.addons.archive.months.test_late import verdicts
 from tests.world.attack import attack, places
 from tests.world.log_archivist import Archivist, shipment
-from tests.world.story import scan
+from tests.world.log_builder import scan
 
 KEYS = "SELECT count(*) FROM statesvc.event_key WHERE shipment_id = '{}'"
 PACKED = (

@@ -19,7 +19,7 @@ from tests.addons.archive.months import dying
 from tests.world.attack import places
 from tests.world.forked import fork
 from tests.world.log_archivist import KINDS, Archivist, shipment
-from tests.world.story import scan
+from tests.world.log_builder import scan
 
 STEPS = [
     ("_mark", "before"),

@@ -17,7 +17,7 @@ from events.crypto.sealing import MasterKeys, unsalted
 from events.event import Event
 from events.vocabulary import Verdict
 from statesvc.api.submission.routes import routes
-from statesvc.api.submission.submit import Held, Submitted, submit
+from statesvc.api.submission.submit import LockedShipments, Submitted, submit
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.database.wakeups.waker import Waker
@@ -59,7 +59,7 @@ class Desk:
     keyring: Keyring
     owner_dsn: str
 
-    async def submit(self, *lines: bytes) -> Submitted | Held:
+    async def submit(self, *lines: bytes) -> Submitted | LockedShipments:
         events: list[Event] = [read_line(line, self.keyring.carrier_digest) for line in lines]
         return await submit(
             self.pool,
@@ -170,7 +170,7 @@ async def test_a_held_carrier_takes_nothing_until_its_release(desk: Desk) -> Non
             "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES"
             f" ('{carrier_id}', true, now(), 't')"
         )
-        assert await desk.submit(_line()) == Held(("canonical",))
+        assert await desk.submit(_line()) == LockedShipments(("canonical",))
         assert await desk.counts() == [0, 0, 0, 0, 0]
         await desk.as_owner("DELETE FROM statesvc.rollout")
     assert await desk.verdicts(_line()) == [Verdict.APPENDED]

@@ -17,7 +17,7 @@ from statesvc.database.keyring_store import MasterKeyError, load_keyring
 from statesvc.database.kms.kms import KmsError
 from statesvc.roles.master_key import key_sources, open_master_keys
 from statesvc.settings.service_settings import load_settings
-from tests.world.story import Story, scan
+from tests.world.log_builder import LogBuilder, scan
 from tests.world.vault import Vault, vault
 
 ENVIRONMENT = base64.b64encode(bytes(range(32))).decode()
@@ -109,7 +109,7 @@ async def test_keys_move_from_the_environment_to_the_kms_and_back(
         return keyring.digest_key
 
     use(f"{ENVIRONMENT},kms")
-    log = Story(connection, await _keyring(connection, make=True))
+    log = LogBuilder(connection, await _keyring(connection, make=True))
     await log.say(scan("1Z0001", 1, None), scan("1Z0002", 1, None))
     digest_key = await opens()
     use(f"kms,{ENVIRONMENT}")

@@ -89,8 +89,8 @@ def scan(
 
 
 @dataclass
-class Story:
-    """Story of a log. `connection` is the service's role in autocommit."""
+class LogBuilder:
+    """LogBuilder of a log. `connection` is the service's role in autocommit."""
 
     connection: AsyncConnection[Any]
     keyring: Keyring
@@ -336,15 +336,17 @@ def root_of(leaves: list[bytes]) -> bytes:
 
 
 @asynccontextmanager
-async def story(database: Database, publication: Publication = NOWHERE) -> AsyncIterator[Story]:
+async def log_builder(
+    database: Database, publication: Publication = NOWHERE
+) -> AsyncIterator[LogBuilder]:
     """Open a story on a fresh database."""
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute("SET timezone = 'UTC'")
         keyring = await load_keyring(connection, MASTER)
-        yield Story(connection, keyring, publication=publication)
+        yield LogBuilder(connection, keyring, publication=publication)
 
 
 @pytest.fixture
-async def event_log(database: Database) -> AsyncIterator[Story]:
-    async with story(database) as log:
+async def event_log(database: Database) -> AsyncIterator[LogBuilder]:
+    async with log_builder(database) as log:
         yield log
