@@ -203,7 +203,7 @@ async def get_checkpoint(
     commands=(
         Command(
             name="keys log",
-            summary="the public keys of the log's checkpoints, for those who verify it",
+            summary="print the log's public keys, for verifiers",
         ),
     ),
 )

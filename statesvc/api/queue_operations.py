@@ -208,7 +208,7 @@ async def get_quota(context: Context, call: Call[CarrierParameters, None]) -> Ca
     commands=(
         Command(
             name="carriers quota",
-            summary="set a carrier's part of each claim; in effect at the next one",
+            summary="show or set a carrier's weight and bound in each claim",
             fields=("weight", "in_flight_max", "why"),
             required=("why",),
         ),

@@ -92,10 +92,7 @@ _TRIAL: Final = (
     commands=(
         Command(
             name="rollout show",
-            summary=(
-                "every rollout that was ever set; of one carrier, what its candidate read"
-                " differently"
-            ),
+            summary=("list all rollouts; for a carrier, the differences of its candidate"),
             renamed={"carrier_id": "carrier"},
         ),
     ),
@@ -135,10 +132,7 @@ async def list_rollouts(context: Context, _call: Call[None, None]) -> Page[Shown
     commands=(
         Command(
             name="rollout show",
-            summary=(
-                "every rollout that was ever set; of one carrier, what its candidate read"
-                " differently"
-            ),
+            summary=("list all rollouts; for a carrier, the differences of its candidate"),
             renamed={"carrier_id": "carrier"},
             also=(Also("list_rollout_diffs", "differences", given=("candidate",)),),
         ),
@@ -175,14 +169,14 @@ async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> 
         ),
         Command(
             name="rollout hold",
-            summary="keep a carrier's messages, process none",
+            summary="stop processing a carrier's messages; they are kept",
             fields=("why",),
             fixed={"hold": True},
             view=_HELD,
         ),
         Command(
             name="rollout release",
-            summary="process them again",
+            summary="resume processing a carrier's messages",
             fields=("why",),
             fixed={"hold": False},
             view=_RELEASED,

@@ -189,7 +189,7 @@ class ListParameters(PageParameters):
     commands=(
         Command(
             name="shipments list",
-            summary="those that changed last, the newest first",
+            summary="list parcels, the last changed first",
             fields=(
                 "carrier_id",
                 "status",
@@ -205,10 +205,7 @@ class ListParameters(PageParameters):
         ),
         Command(
             name="shipments find",
-            summary=(
-                "by its number, the last 4 or more characters of it, how it begins, or a shipper's"
-                " reference"
-            ),
+            summary=("find parcels by number, its first or last characters, or a reference"),
             arguments=("sought",),
             fields=("reference",),
             fixed={"order": "newest", "limit": LIMIT_MAX},

@@ -124,7 +124,7 @@ async def get_shipment_by_id(
     commands=(
         Command(
             name="shipments show",
-            summary="where it is",
+            summary="show a parcel's current state",
             fields=("discriminator", "as_of"),
         ),
     ),
@@ -162,7 +162,7 @@ async def get_shipment(context: Context, call: Call[StateParameters, None]) -> R
     commands=(
         Command(
             name="shipments history",
-            summary="how it got there",
+            summary="show a parcel's history",
             fields=("discriminator", "as_of"),
             is_rows=True,
         ),

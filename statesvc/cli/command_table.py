@@ -25,7 +25,7 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
     "Look": {
         "status": ListedCommand(
             "statesvc.cli.status",
-            "what needs a human, what waits, who pushes; worst first",
+            "show findings, backlogs and pushes, the worst first",
             calls_api=True,
         ),
         "shipments": ListedCommand(
@@ -39,57 +39,59 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             calls_api=True,
         ),
         "carriers list": ListedCommand(
-            "statesvc.cli.carrier_list", "this release's carriers, as these settings have them"
+            "statesvc.cli.carrier_list", "list this release's carriers with their settings"
         ),
         "carriers show": ListedCommand(
             "statesvc.cli.carrier_show",
-            "one carrier: how it is authenticated, read and limited, what it pushed, what waits",
+            "show a carrier: authentication, reading, limits, pushes and backlog",
             calls_api=True,
         ),
         "subscriptions": ListedCommand(
-            "statesvc.cli.declared", "who is notified, and with what success", calls_api=True
+            "statesvc.cli.declared", "create, change and check subscriptions", calls_api=True
         ),
         "queue": ListedCommand(
             "statesvc.cli.declared",
-            "messages that wait, by carrier, and notifications",
+            "show waiting messages by carrier, and notifications",
             calls_api=True,
         ),
         "workers": ListedCommand(
             "statesvc.cli.declared",
-            "the running processes, and when each was last seen",
+            "list running processes with their last heartbeat",
             calls_api=True,
         ),
         "actions": ListedCommand(
-            "statesvc.cli.declared", "who did what, when and why", calls_api=True
+            "statesvc.cli.declared", "list operators' actions with time and reason", calls_api=True
         ),
         "notices": ListedCommand(
-            "statesvc.cli.declared", "what the service wants you to know", calls_api=True
+            "statesvc.cli.declared",
+            "list the service's notices, and mark them as seen",
+            calls_api=True,
         ),
     },
     "Repair": {
         "doctor": ListedCommand(
-            "statesvc.cli.doctor.doctor", "what is wrong with this installation, in plain words"
+            "statesvc.cli.doctor.doctor", "check this installation and explain each fault"
         ),
         "runbook": ListedCommand(
-            "statesvc.cli.runbook_command", "what to do: a page of the runbook, or their list"
+            "statesvc.cli.runbook_command", "print a page of the runbook, or list them"
         ),
         "dead-letters": ListedCommand(
             "statesvc.cli.declared",
-            "what gave up and waits for a human: replay or discard",
+            "list, replay or discard messages and notifications that failed",
             calls_api=True,
         ),
         "spool": ListedCommand(
             "statesvc.cli.spool_command",
-            "webhooks that were acknowledged while the database was away",
+            "list and drain webhooks kept while the database was away",
         ),
         "rollout": ListedCommand(
             "statesvc.cli.declared",
-            "try another normalizer; hold and release a carrier",
+            "try another normalizer version; hold and release a carrier",
             calls_api=True,
         ),
         "rollout drill": ListedCommand(
             "statesvc.cli.rollout_drill",
-            "rehearse the way back from another fleet's share: to 0 and forth again",
+            "rehearse the way back: set the share to 0 and restore it",
             calls_api=True,
         ),
         "rebuild": ListedCommand(
@@ -102,24 +104,26 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
             "statesvc.cli.log_fork", "continue the log after a restore that lost entries"
         ),
         "legal-hold": ListedCommand(
-            "statesvc.cli.declared", "numbers whose data is exempt from retention", calls_api=True
+            "statesvc.cli.declared",
+            "place and release legal holds on a parcel's data",
+            calls_api=True,
         ),
         "erase": ListedCommand(
             "statesvc.cli.declared",
-            "make a parcel's personal data unreadable, for ever",
+            "make a parcel's personal data permanently unreadable",
             calls_api=True,
         ),
     },
     "Roles": {
-        "ingress": ListedCommand(
-            "statesvc.cli.role", "one process that takes webhooks, and nothing else"
-        ),
-        "api": ListedCommand("statesvc.cli.role", "one process that answers the API"),
+        "ingress": ListedCommand("statesvc.cli.role", "run one process that receives webhooks"),
+        "api": ListedCommand("statesvc.cli.role", "run one process that answers the API"),
         "worker": ListedCommand(
-            "statesvc.cli.role", "one process that turns messages into events and state"
+            "statesvc.cli.role", "run one process that turns messages into events and state"
         ),
-        "notifier": ListedCommand("statesvc.cli.role", "one process that notifies subscribers"),
-        "sealer": ListedCommand("statesvc.cli.role", "one process that seals and signs the log"),
+        "notifier": ListedCommand("statesvc.cli.role", "run one process that notifies subscribers"),
+        "sealer": ListedCommand(
+            "statesvc.cli.role", "run one process that seals and signs the log"
+        ),
     },
     "Admin": {
         "keys": ListedCommand(
@@ -129,21 +133,21 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
         ),
         "keys rotate-master": ListedCommand(
             "statesvc.cli.installation_keys",
-            "seal everything again under the first key of STATESVC_MASTER_KEY",
+            "seal all keys again under the first key of STATESVC_MASTER_KEY",
         ),
         "keys inbox": ListedCommand(
             "statesvc.cli.installation_keys",
-            "role, address and inbox key for the workers of another fleet",
+            "print role, address and inbox key for workers of another fleet",
         ),
         "keys rotate-log": ListedCommand(
             "statesvc.cli.installation_keys",
-            "make a new key, which signs checkpoints alongside the old one",
+            "make a new key, which signs checkpoints beside the old one",
         ),
         "keys retire-log": ListedCommand(
             "statesvc.cli.installation_keys",
-            "have an older key of the log sign no more; its secret is destroyed",
+            "retire an older key of the log and destroy its secret",
         ),
-        "psql": ListedCommand("statesvc.cli.psql", "psql with the service's own connection"),
+        "psql": ListedCommand("statesvc.cli.psql", "run psql with the service's connection"),
     },
 }
 

@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     listing = verbs.add_parser("list", help="list the spools that the database knows")
     draining = verbs.add_parser(
         "drain",
-        help="store what waits in the spool of STATESVC_SPOOL_URL, where no ingress does it",
+        help="store the messages of the spool in STATESVC_SPOOL_URL without an ingress",
     )
     for parser_of_verb in (listing, draining):
         parser_of_verb.add_argument("--json", action="store_true", help="for scripts")

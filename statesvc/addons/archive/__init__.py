@@ -13,7 +13,8 @@ ADDON: Final = AddOn(
     commands={
         "Admin": {
             "archive": ListedCommand(
-                "statesvc.addons.archive.archive_command", "the archives of bodies and of the log"
+                "statesvc.addons.archive.archive_command",
+                "run, list and verify the archives of bodies and of the log",
             )
         }
     },

@@ -33,21 +33,18 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True)
-    listing = commands.add_parser("list", help="every day, and how far it came")
+    listing = commands.add_parser("list", help="list the archived days with their progress")
     archiving = commands.add_parser(
         "run",
-        help="archive now what is due, at full speed; a worker does it by itself once an hour",
+        help="archive due days now; a worker does so every hour",
     )
     verifying = commands.add_parser(
         "verify",
-        help="read every file and compare it with what was written; exit code 1 where one differs",
+        help="read every file and compare it with the ledger; exit code 1 if one differs",
     )
     lost = commands.add_parser(
         "lost",
-        help=(
-            "give a missing file up that no backup has: archiving goes on without it, what it held"
-            " is gone"
-        ),
+        help=("give up a missing file without a backup; its content is lost"),
     )
     lost.add_argument(
         "file", metavar="FILE", help="its name, as `archive list` and `archive log --list` show it"

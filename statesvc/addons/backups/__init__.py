@@ -8,7 +8,7 @@ ADDON: Final = AddOn(
     commands={
         "Admin": {
             "backup": ListedCommand(
-                "statesvc.addons.backups.backup_command", "what a restore would miss"
+                "statesvc.addons.backups.backup_command", "check what a restore would lack"
             )
         }
     }

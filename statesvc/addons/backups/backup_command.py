@@ -32,7 +32,7 @@ class BaseBackupError(RuntimeError):
 def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True)
     checking = commands.add_parser(
-        "check", help="what a restore would miss; exit code 1 where something would be"
+        "check", help="check what a restore would lack; exit code 1 if anything"
     )
     where = checking.add_mutually_exclusive_group()
     where.add_argument(

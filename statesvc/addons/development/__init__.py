@@ -13,7 +13,7 @@ ADDON: Final = AddOn(
         "Look": {
             "carriers draft": ListedCommand(
                 "statesvc.addons.development.carrier_draft",
-                "write a package that reads a carrier's samples, for you to correct",
+                "draft a package that reads a carrier's samples",
             ),
             "listen": ListedCommand(
                 "statesvc.addons.development.listen_command",

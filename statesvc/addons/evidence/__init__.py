@@ -13,7 +13,7 @@ ADDON: Final = AddOn(
         "Evidence": {
             "evidence": ListedCommand(
                 "statesvc.addons.evidence.evidence_command",
-                "a document about a parcel that verifies by itself",
+                "write a self-verifying document about a parcel",
                 calls_api=True,
             )
         }

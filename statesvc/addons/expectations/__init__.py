@@ -9,7 +9,7 @@ ADDON: Final = AddOn(
         "Repair": {
             "expectations": ListedCommand(
                 "statesvc.addons.expectations.expectation_commands",
-                "when a parcel counts as stalled or overdue",
+                "show and set when a parcel counts as stalled or overdue",
                 calls_api=True,
             )
         }

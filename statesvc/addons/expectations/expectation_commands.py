@@ -26,10 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="what")
     state = commands.add_parser(
         "set",
-        help=(
-            "state hours of a carrier, of one of its services, or of all; shows what it would"
-            " change, and changes it with --yes"
-        ),
+        help=("set the hours of a carrier, a service or all; previews without --yes"),
     )
     add_fields(
         state,

@@ -102,7 +102,7 @@ async def list_code_mappings(
     commands=(
         Command(
             name="carriers mappings",
-            summary="codes that operators mapped; with --revision all rows of one code",
+            summary="list mapped codes; with --revision all rows of a code",
             arguments=("carrier_id",),
             fields=("revision", "include"),
         ),

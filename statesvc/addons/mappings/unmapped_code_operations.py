@@ -49,7 +49,7 @@ _UNMAPPED: Final = Table(
     commands=(
         Command(
             name="carriers unmapped",
-            summary="codes that no mapping knows yet, and codes read by their category only",
+            summary="list codes without a mapping, and codes read by category only",
             view=(_UNMAPPED, Sentences(words.map_commands)),
         ),
     ),

@@ -20,7 +20,7 @@ ADDON: Final = AddOn(
         "Admin": {
             "shovel": ListedCommand(
                 "statesvc.addons.shovel.shovel_command",
-                "bring messages over from another broker, and back",
+                "move messages from another broker, and back",
             )
         }
     },

@@ -195,7 +195,7 @@ async def list_subscriptions(
     commands=(
         Command(
             name="subscriptions show",
-            summary="one, with its limiter and its last attempts",
+            summary="show a subscription with its limiter and last attempts",
             also=(Also("list_attempts", "attempts"),),
         ),
     ),

@@ -217,7 +217,10 @@ def test_no_help_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(
     ("typed", "said"),
-    [("keys create", "create an API key, which is shown once"), ("shipments show", "where it is")],
+    [
+        ("keys create", "create an API key, which is shown once"),
+        ("shipments show", "show a parcel's current state"),
+    ],
 )
 def test_the_help_of_an_action_says_what_it_does(
     typed: str, said: str, capsys: pytest.CaptureFixture[str]
