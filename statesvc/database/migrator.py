@@ -87,11 +87,11 @@ async def migrate(
         state = compare(release, ledger)
         if not check_only:
             async with _alone(connection, lock_wait_seconds):
+                grants = await _grants(connection, service_dsn, auditor_role, folder)
                 # reads the ledger again, under the lock: another migrator may have been first
-                state = await _apply_all(connection, release)
-                # after the files: they make what is granted
-                await _grant(connection, service_dsn, folder)
-                await _grant_auditor(connection, auditor_role, folder)
+                state = await _apply_all(connection, release, grants)
+                # also without new functions: somebody may have revoked a privilege
+                await _patiently("privileges", partial(_grant, connection, grants))
                 await _make_partitions(connection)
                 await _enable_triggers(connection)
                 # it needs a superuser, whom not every installation has: without one the guard
@@ -118,7 +118,9 @@ async def read_ledger(connection: AsyncConnection[Any]) -> Ledger:
     return Ledger(migrations, functions)
 
 
-async def _apply_all(connection: AsyncConnection[Any], release: Release) -> SchemaState:
+async def _apply_all(
+    connection: AsyncConnection[Any], release: Release, grants: Sequence[bytes]
+) -> SchemaState:
     if not await _value(connection, _SQL["has_ledger"]):
         await _patiently("schema statesvc", partial(_make_ledger, connection))
     state = compare(release, await read_ledger(connection))
@@ -138,7 +140,9 @@ async def _apply_all(connection: AsyncConnection[Any], release: Release) -> Sche
     if state.functions:
         begun = time.monotonic()
         labels = [file.label for file in state.functions]
-        await _patiently(", ".join(labels), partial(apply_functions, connection, state.functions))
+        await _patiently(
+            ", ".join(labels), partial(apply_functions, connection, state.functions, grants)
+        )
         _log.info("functions_applied", files=labels, duration_ms=_milliseconds_since(begun))
     return state
 
@@ -221,35 +225,34 @@ async def _record(connection: AsyncConnection[Any], migration: Migration, begun:
     )
 
 
-async def _grant(connection: AsyncConnection[Any], service_dsn: str, folder: Traversable) -> None:
-    """Grant the service's login role its privileges; an owner has them all."""
-    if not (folder / _PRIVILEGES).is_file():
-        return
-    async with await _connect(service_dsn) as service:
-        role = await _value(service, _SQL["who"])
-    if role == await _value(connection, _SQL["who"]):
-        return
-    await _run_grants(connection, folder, _PRIVILEGES, service_role=role)
-
-
-async def _grant_auditor(connection: AsyncConnection[Any], role: str, folder: Traversable) -> None:
+async def _grants(
+    connection: AsyncConnection[Any], service_dsn: str, auditor_role: str, folder: Traversable
+) -> list[bytes]:
+    """Return the statements that grant the service's login role and the auditor their privileges;
+    an owner that serves has them all.
+    """
+    roles: dict[str, dict[str, str]] = {}
+    if (folder / _PRIVILEGES).is_file():
+        async with await _connect(service_dsn) as service:
+            role = await _value(service, _SQL["who"])
+        if role != await _value(connection, _SQL["who"]):
+            roles[_PRIVILEGES] = {"service_role": role}
     if (folder / _AUDITOR_PRIVILEGES).is_file() and await _value(
-        connection, _SQL["has_role"], {"name": role}
+        connection, _SQL["has_role"], {"name": auditor_role}
     ):
-        await _run_grants(connection, folder, _AUDITOR_PRIVILEGES, auditor_role=role)
+        roles[_AUDITOR_PRIVILEGES] = {"auditor_role": auditor_role}
+    return [
+        sql.SQL((folder / file).read_text("utf-8"))
+        .format(**{placeholder: sql.Identifier(role) for placeholder, role in names.items()})
+        .as_bytes(connection)
+        for file, names in roles.items()
+    ]
 
 
-async def _run_grants(
-    connection: AsyncConnection[Any], folder: Traversable, file: str, **roles: str
-) -> None:
-    names = {placeholder: sql.Identifier(role) for placeholder, role in roles.items()}
-    grants = sql.SQL((folder / file).read_text("utf-8")).format(**names).as_bytes(connection)
-
-    async def grant() -> None:
-        async with connection.transaction():
-            await connection.execute(grants)
-
-    await _patiently(file, grant)
+async def _grant(connection: AsyncConnection[Any], grants: Sequence[bytes]) -> None:
+    async with connection.transaction():
+        for statements in grants:
+            await connection.execute(statements)
 
 
 async def _guard(
@@ -341,7 +344,9 @@ def _milliseconds_since(begun: float) -> int:
     return round((time.monotonic() - begun) * 1000)
 
 
-async def apply_functions(connection: AsyncConnection[Any], files: Sequence[FunctionFile]) -> None:
+async def apply_functions(
+    connection: AsyncConnection[Any], files: Sequence[FunctionFile], grants: Sequence[bytes]
+) -> None:
     """Apply all files or none: drop the objects of each old text, then run the new text.
 
     So an upgraded database has exactly the functions of a new one. A concurrent call never
@@ -363,6 +368,9 @@ async def apply_functions(connection: AsyncConnection[Any], files: Sequence[Func
                 _SQL["record_functions"],
                 {"file": file.name, "sha256": file.sha256, "functions": sorted(made)},
             )
+        # in the same transaction: a running service calls the new functions from the commit on, and
+        # they may use a table on which it has no privilege yet
+        await _grant(connection, grants)
 
 
 async def _signatures(

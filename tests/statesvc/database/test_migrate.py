@@ -314,6 +314,20 @@ async def test_the_service_gets_its_privileges_and_no_more(
         await rows(bare_database.service_dsn, "INSERT INTO statesvc.parcel VALUES (1)")
 
 
+async def test_new_functions_are_there_with_their_privileges_or_not_at_all(
+    bare_database: Any, folder: Path
+) -> None:
+    made = folder / "functions" / "weigh.sql"
+    made.parent.mkdir()
+    made.write_text("CREATE FUNCTION statesvc.weigh() RETURNS int LANGUAGE sql AS 'SELECT 1';")
+    await run(bare_database, folder)
+    made.write_text("CREATE FUNCTION statesvc.weigh(int) RETURNS int LANGUAGE sql AS 'SELECT 2';")
+    (folder / "privileges.sql").write_text("GRANT SELECT ON statesvc.absent TO {service_role};")
+    with pytest.raises(MigrationError, match="absent"):
+        await run(bare_database, folder)
+    assert await functions(bare_database) == ["weigh()"]
+
+
 async def test_migrating_as_the_service_role_says_which_setting_is_missing(
     bare_database: Any, folder: Path
 ) -> None:
