@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -125,6 +126,10 @@ class FailureNames:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # a run in the background (`&`, nohup) ignores them, and so would each process that a test starts
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     if not hasattr(config, "workerinput"):
         postgres.claim_folder()
         _keep_files_in_memory()
