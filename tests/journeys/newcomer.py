@@ -35,7 +35,7 @@ SERVERS: Final = ("statesvc --env-file", "python3 receiver.py")
 NUMBER: Final = "1ZTEST000300000011"
 STEP_SECONDS: Final = 600
 READY_SECONDS: Final = 180
-EXTRAS: Final = "all,archive,query,nats,rabbitmq,kafka,redis,shovel,objectstore,otlp"
+EXTRAS: Final = "all,archive,mcp,nats,rabbitmq,kafka,redis,shovel,objectstore,otlp"
 IMPORT_ALL: Final = """
 import importlib, pkgutil, statesvc
 names = [found.name for found in pkgutil.walk_packages(statesvc.__path__, "statesvc.") if not found.name.endswith(("__main__", "freeze"))]
