@@ -2,14 +2,11 @@
 
 from importlib import import_module
 from pathlib import Path
-from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from statesvc.settings.service_settings import SpoolSettings
 from statesvc.spool.file_spool import FileSpool
 from statesvc.spool.spool import Spool, SpoolBounds
-
-DAY_SECONDS: Final = 24 * 3600
 
 
 def bounds_of(settings: SpoolSettings) -> SpoolBounds:
