@@ -62,7 +62,8 @@ def make_app(
         broker_connection_retry_on_startup=True,
         broker_transport_options={"visibility_timeout": 3600, "queue_order_strategy": "priority"}
         if broker.startswith("redis")
-        else {},
+        # without confirms a task may still be on its way when its producer returns
+        else {"confirm_publish": True},
         worker_prefetch_multiplier=4,
         **settings,
     )

@@ -59,7 +59,7 @@ async def test_a_day_is_archived_when_its_hot_days_are_over_and_not_before(
             CARRIER_ID,
         )
         assert reader.sha256() == row.sha256
-    assert b"A1" not in (archivist.folder / str(row.file_name)).read_bytes()
+    assert b"in_transit" not in (archivist.folder / str(row.file_name)).read_bytes()
 
 
 STEPS: list[tuple[str, bool]] = [
