@@ -21,11 +21,11 @@ from tests.world import postgres
 pytest_plugins = (
     "tests.world.own_processes",
     "tests.world.database",
-    "tests.world.shop",
+    "tests.world.worker_harness",
     "tests.world.log_builder",
     "tests.world.api",
     "tests.world.console",
-    "tests.world.body_archivist",
+    "tests.world.body_archiver",
     "tests.world.object_store",
     "tests.world.process_cluster",
     "tests.world.shell",

@@ -37,10 +37,10 @@ from statesvc.worker.batch_context import BatchContext
 from tests.acceptance.processes import Service, running, until_false
 from tests.acceptance.stories import ups_alert
 from tests.migrations.kept_release import DIGESTS, FOLDER, KeptRelease
-from tests.world import body_archivist, log_archivist, postgres
+from tests.world import body_archiver, log_archiver, postgres
 from tests.world.database import Database
 from tests.world.log_builder import log_builder
-from tests.world.shop import ACME, CARRIER_ID, LIMITS, Shop
+from tests.world.worker_harness import ACME, CARRIER_ID, LIMITS, WorkerHarness
 
 ERASED: Final = "1ZKEPTERASED000001"
 ANSWERS: Final = ("", "/history", "/audit")
@@ -132,17 +132,17 @@ async def _keep_archived(kept: KeptRelease, database: Database) -> None:
                 telemetry=Telemetry(),
                 worker="worker-1",
             )
-            shop = Shop(context, log.connection, database, log.keyring)
-            await shop.say({"number": "A1", "status": "in_transit"})
-            months = log_archivist.Archivist(
-                database, log, log_archivist.archiving(folder, log.keyring, wait)
+            harness = WorkerHarness(context, log.connection, database, log.keyring)
+            await harness.ingest({"number": "A1", "status": "in_transit"})
+            months = log_archiver.Archiver(
+                database, log, log_archiver.archiving(folder, log.keyring, wait)
             )
             await months.two_months()
-            days = body_archivist.body_archiving(folder, log.keyring)
-            archivist = body_archivist.Archivist(
-                shop, days, database.owner_dsn, database.service_dsn
+            days = body_archiver.body_archiving(folder, log.keyring)
+            archiver = body_archiver.Archiver(
+                harness, days, database.owner_dsn, database.service_dsn
             )
-            await archivist.run_pass()
+            await archiver.run_pass()
             await months.archived()
         dump = await asyncio.to_thread(_dump, database.superuser_dsn)
         with zipfile.ZipFile(kept.archived, "w", zipfile.ZIP_DEFLATED) as archived:

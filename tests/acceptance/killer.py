@@ -11,7 +11,7 @@ from typing import Final
 from events.carriers import CARRIERS
 from events.event import Normalized
 from statesvc import cli
-from tests.world.shop import ACME, normalize
+from tests.world.worker_harness import ACME, normalize
 
 DEADLY: Final = b"deadly"
 

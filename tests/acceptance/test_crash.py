@@ -11,7 +11,7 @@ from statesvc.roles.supervisor.start_child import spawn
 from tests.acceptance.killer import DEADLY
 from tests.acceptance.processes import Service, until_false
 from tests.acceptance.stories import messages
-from tests.world.shop import CARRIER_ID, says
+from tests.world.worker_harness import CARRIER_ID, push_body
 
 ServiceMaker = Callable[..., Any]
 LEASE_SECONDS = "3"
@@ -117,14 +117,16 @@ async def test_a_message_that_kills_its_worker_is_given_up_after_five_and_its_ba
         for number in range(BYSTANDERS):
             if number == BYSTANDERS // 2:
                 assert (await service.webhook(CARRIER_ID, DEADLY))[0] == 200
-            body = says({"number": f"N{number}", "status": "in_transit"})
+            body = push_body({"number": f"N{number}", "status": "in_transit"})
             assert (await service.webhook(CARRIER_ID, body))[0] == 200
         async with supervised_worker(service):
             async with asyncio.timeout(60):
                 await until_false(lambda: service.value("SELECT count(*) > 1 FROM statesvc.inbox"))
             # pushed while the killer still kills: it waits for nobody
             assert (
-                await service.webhook(CARRIER_ID, says({"number": "LATER", "status": "in_transit"}))
+                await service.webhook(
+                    CARRIER_ID, push_body({"number": "LATER", "status": "in_transit"})
+                )
             )[0] == 200
             await service.drained(120)
         letters = await service.rows(

@@ -23,7 +23,7 @@ from statesvc.database.wakeups.wakeup import INBOX, notify
 from statesvc.ingress.group_commit import put
 from tests.acceptance.processes import MASTER_KEY, ROOT, Service, until_false
 from tests.statesvc.repair.dead_letters.planted import unread
-from tests.world.shop import CARRIER_ID, says
+from tests.world.worker_harness import CARRIER_ID, push_body
 
 ServiceMaker = Callable[..., Any]
 REPLAY = ("dead-letters", "replay", "--carrier", CARRIER_ID)
@@ -162,7 +162,7 @@ async def _all_events_of_a_code_are_corrected_by_one_command(
     await service.start("worker")
     await service.push(
         [
-            says({"number": f"N{number}", "kind": "unmapped", "code": "NEW"}, envelope=number)
+            push_body({"number": f"N{number}", "kind": "unmapped", "code": "NEW"}, envelope=number)
             for number in range(count)
         ]
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.acceptance.processes import Service, until_false
 from tests.statesvc.reading.planted import MISREAD
-from tests.world.shop import CARRIER_ID, says
+from tests.world.worker_harness import CARRIER_ID, push_body
 
 ServiceMaker = Callable[..., Any]
 PARCELS = 300
@@ -33,7 +33,7 @@ class PlantedService(Service):
         misreads.
         """
         queue = [
-            says(
+            push_body(
                 {
                     "number": f"N{n}",
                     "status": "in_transit",

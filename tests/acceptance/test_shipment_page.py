@@ -19,11 +19,11 @@ async def _eventful(api: Api, scan: Statement) -> None:
     notification, and 200 events.
     """
     story = LogBuilder(api.connection, api.keyring)
-    await api.carriers.say(scan("1Z77", Status.PICKED_UP, description="Picked up"))
+    await api.carriers.push(scan("1Z77", Status.PICKED_UP, description="Picked up"))
     await story.attempt()
     await story.seal()
     for batch in range(3):
-        await api.carriers.say(
+        await api.carriers.push(
             *(scan("1Z77", Status.IN_TRANSIT, minutes=10 + 65 * batch + step) for step in range(65))
         )
         await story.seal()
@@ -36,14 +36,16 @@ async def _eventful(api: Api, scan: Statement) -> None:
         signed_by="J. Doe",
         description="Left at the door",
     )
-    await api.carriers.say(delivered)
-    await api.carriers.say(scan("1Z77", Status.DELIVERED, minutes=300, native_id="n1", code="D2"))
+    await api.carriers.push(delivered)
+    await api.carriers.push(scan("1Z77", Status.DELIVERED, minutes=300, native_id="n1", code="D2"))
     await story.seal()
     event_id = (await api.get("/v1/shipments/ups/1Z77/history", params={"limit": 200})).body[
         "items"
     ][-1]["event_id"]
-    await api.carriers.say(scan("1Z77", None, minutes=310, kind=Kind.CORRECTION, corrects=event_id))
-    await api.carriers.say(
+    await api.carriers.push(
+        scan("1Z77", None, minutes=310, kind=Kind.CORRECTION, corrects=event_id)
+    )
+    await api.carriers.push(
         scan("1Z77", Status.OUT_FOR_DELIVERY, minutes=290),
         scan("1Z77", None, minutes=500, code="ZZ", kind=Kind.UNMAPPED),
     )

@@ -16,7 +16,7 @@ from tests.openapi_document import calls
 from tests.operation_table import operation_table
 from tests.statesvc.api.test_dead_letter_replay import bury_messages
 from tests.world.api import Api, Statement
-from tests.world.console import Tab
+from tests.world.console import ConsoleClient
 from tests.world.database import Database
 from tests.world.shell import Shell
 
@@ -51,7 +51,7 @@ async def _dead_letter(world: World) -> Names:
 
 async def _parcel(world: World) -> Names:
     number = f"N{uuid4().hex[:10].upper()}"
-    await world.api.carriers.say(world.scan(number, None))
+    await world.api.carriers.push(world.scan(number, None))
     return {"number": number}
 
 
@@ -420,9 +420,9 @@ def here(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.operation_id)
 async def test_three_faces_leave_the_same_entry_and_say_the_same(
-    act: Act, tab: Tab, shell: Shell, scan: Statement
+    act: Act, console: ConsoleClient, shell: Shell, scan: Statement
 ) -> None:
-    api, world = tab.api, World(tab.api, scan)
+    api, world = console.api, World(console.api, scan)
     where = operation_table()[act.operation_id]["where"].split()[0]
 
     key = await api.key(SCOPES)
@@ -445,9 +445,9 @@ async def test_three_faces_leave_the_same_entry_and_say_the_same(
     by_command = await _entries(api, before, names)
 
     names = await act.prepare(world)
-    await tab.log_in(SCOPES, may_change="on")
+    await console.log_in(SCOPES, may_change="on")
     before = await _newest(api)
-    shown = _general(await tab.act(_filled(act.form, names), why=WHY, **act.fields), names)
+    shown = _general(await console.act(_filled(act.form, names), why=WHY, **act.fields), names)
     by_form = await _entries(api, before, names)
 
     assert by_http, "an act without an entry"

@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict
 from events.carriers import CARRIERS
 from tests.node.grants import foreign_role
 from tests.node.node_worker import FOLDER, missing, variables
-from tests.world.shop import Shop
+from tests.world.worker_harness import WorkerHarness
 
 PROGRAMS: Final = {
     name.rpartition(".")[2]: Path(__file__).parents[2] / "examples" / "foreign_worker" / name
@@ -105,14 +105,14 @@ def scan(place: int, occurred_at: str) -> bytes:
 
 
 @pytest.fixture
-def shop(shop: Shop) -> Shop:
-    shop.context = replace(shop.context, carriers={"canonical": CARRIERS["canonical"]})
-    return shop
+def harness(harness: WorkerHarness) -> WorkerHarness:
+    harness.context = replace(harness.context, carriers={"canonical": CARRIERS["canonical"]})
+    return harness
 
 
 @pytest.fixture
-async def foreign_dsn(shop: Shop) -> AsyncIterator[str]:
-    async with foreign_role(shop.database.superuser_dsn, shop.database.service_dsn) as dsn:
+async def foreign_dsn(harness: WorkerHarness) -> AsyncIterator[str]:
+    async with foreign_role(harness.database.superuser_dsn, harness.database.service_dsn) as dsn:
         yield dsn
 
 
@@ -134,10 +134,10 @@ def command(language: str, folder: Path) -> list[str]:
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize("language", ["py", "mjs"])
 async def test_an_example_worker_outlives_the_server_s_limit_of_idle_sessions(
-    shop: Shop, foreign_dsn: str, tmp_path: Path, language: str
+    harness: WorkerHarness, foreign_dsn: str, tmp_path: Path, language: str
 ) -> None:
     async with await AsyncConnection.connect(
-        shop.database.superuser_dsn, autocommit=True
+        harness.database.superuser_dsn, autocommit=True
     ) as superuser:
         role = sql.Identifier(str(conninfo_to_dict(foreign_dsn)["user"]))
         await superuser.execute(
@@ -147,16 +147,16 @@ async def test_an_example_worker_outlives_the_server_s_limit_of_idle_sessions(
         *command(language, tmp_path),
         env={
             "PATH": os.environ["PATH"],
-            "STATESVC_INBOX_KEY": base64.b64encode(shop.keyring.inbox.key).decode(),
+            "STATESVC_INBOX_KEY": base64.b64encode(harness.keyring.inbox.key).decode(),
             **variables(foreign_dsn),
         },
     )
     waiting = "SELECT count(*) FROM statesvc.inbox WHERE stage = 'raw'"
     try:
         for place, occurred_at in enumerate(TIMES[:2]):
-            await shop.push(scan(place, occurred_at), carrier_id="canonical")
-            await shop.rows("SELECT pg_notify('statesvc_inbox', '')")
-            await shop.until(waiting, 0, seconds=START_SECONDS)
+            await harness.push(scan(place, occurred_at), carrier_id="canonical")
+            await harness.rows("SELECT pg_notify('statesvc_inbox', '')")
+            await harness.until(waiting, 0, seconds=START_SECONDS)
             # longer than the limit: it listens meanwhile, and notifications do not count
             await asyncio.sleep(2.5)
             assert process.returncode is None
@@ -170,31 +170,31 @@ async def test_an_example_worker_outlives_the_server_s_limit_of_idle_sessions(
     ("language", "normalizer"), [("py", "canonical@python-1"), ("mjs", "canonical@js-1")]
 )
 async def test_an_example_worker_reads_as_ours_does_or_not_at_all(
-    shop: Shop, foreign_dsn: str, tmp_path: Path, language: str, normalizer: str
+    harness: WorkerHarness, foreign_dsn: str, tmp_path: Path, language: str, normalizer: str
 ) -> None:
     plain = [scan(place, occurred_at) for place, occurred_at in enumerate(TIMES)]
-    await shop.push(*plain[1:], carrier_id="canonical")
-    odd = await shop.push(*ODD, carrier_id="canonical")
-    (strange,) = await shop.push(plain[0], carrier_id="acme")
+    await harness.push(*plain[1:], carrier_id="canonical")
+    odd = await harness.push(*ODD, carrier_id="canonical")
+    (strange,) = await harness.push(plain[0], carrier_id="acme")
     process = await asyncio.create_subprocess_exec(
         *command(language, tmp_path),
         env={
             "PATH": os.environ["PATH"],
-            "STATESVC_INBOX_KEY": base64.b64encode(shop.keyring.inbox.key).decode(),
+            "STATESVC_INBOX_KEY": base64.b64encode(harness.keyring.inbox.key).decode(),
             **variables(foreign_dsn),
         },
         stdout=asyncio.subprocess.PIPE,
     )
     try:
-        await shop.until(
+        await harness.until(
             "SELECT count(*) FROM statesvc.inbox WHERE stage = 'raw' AND carrier_id = 'canonical'",
             0,
             seconds=START_SECONDS,
         )
         # it sleeps now, until somebody wakes it
-        await shop.push(plain[0], carrier_id="canonical")
-        await shop.rows("SELECT pg_notify('statesvc_inbox', '')")
-        await shop.until(
+        await harness.push(plain[0], carrier_id="canonical")
+        await harness.rows("SELECT pg_notify('statesvc_inbox', '')")
+        await harness.until(
             "SELECT count(*) FROM statesvc.inbox WHERE stage = 'raw' AND carrier_id = 'canonical'",
             0,
             seconds=20,
@@ -207,25 +207,25 @@ async def test_an_example_worker_reads_as_ours_does_or_not_at_all(
             await process.wait()
     declined = {
         message_id
-        for (message_id,) in await shop.rows(
+        for (message_id,) in await harness.rows(
             "SELECT message_id FROM statesvc.inbox WHERE stage = 'declined'"
         )
     }
     assert declined == {*odd}
-    assert await shop.rows("SELECT message_id FROM statesvc.inbox WHERE stage = 'raw'") == [
+    assert await harness.rows("SELECT message_id FROM statesvc.inbox WHERE stage = 'raw'") == [
         (strange,)
     ], "a carrier that it does not name"
-    assert await shop.rows(
+    assert await harness.rows(
         "SELECT normalizer, count(*)::int FROM statesvc.normalized GROUP BY 1"
     ) == [(normalizer, len(plain))]
 
-    await shop.as_owner("DELETE FROM statesvc.inbox WHERE stage <> 'normalized'")
-    await shop.work()
-    assert await shop.verdicts() == {"appended": len(plain)}
-    await shop.push(*(body + b" " for body in plain), carrier_id="canonical")
-    await shop.work()
-    assert await shop.verdicts() == {"appended": len(plain), "duplicate": len(plain)}, (
+    await harness.as_owner("DELETE FROM statesvc.inbox WHERE stage <> 'normalized'")
+    await harness.work()
+    assert await harness.verdicts() == {"appended": len(plain)}
+    await harness.push(*(body + b" " for body in plain), carrier_id="canonical")
+    await harness.work()
+    assert await harness.verdicts() == {"appended": len(plain), "duplicate": len(plain)}, (
         "read by ours it is the same scan"
     )
-    assert await shop.rows("SELECT cause FROM statesvc.dead_letter") == []
-    assert await shop.rows("SELECT count(*)::int FROM statesvc.conflict") == [(0,)]
+    assert await harness.rows("SELECT cause FROM statesvc.dead_letter") == []
+    assert await harness.rows("SELECT count(*)::int FROM statesvc.conflict") == [(0,)]

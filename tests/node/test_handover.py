@@ -15,7 +15,7 @@ from events.crypto.sealing import SealingKey, unsalted
 from events.event import Normalized
 from events.normalized import dump
 from statesvc.queue.claim import Message
-from tests.world.shop import Shop, normalize, says
+from tests.world.worker_harness import WorkerHarness, normalize, push_body
 
 PICKED_UP = {"number": "A1", "status": "picked_up", "minute": 0, "code": "PU"}
 DELIVERED = {
@@ -32,9 +32,9 @@ Seal = Callable[[SealingKey, bytes, bytes], bytes]
 class Foreign:
     """A worker in another language, told what to say; it has the inbox key alone."""
 
-    def __init__(self, shop: Shop) -> None:
-        self._shop = shop
-        self._inbox = shop.keyring.inbox
+    def __init__(self, harness: WorkerHarness) -> None:
+        self._shop = harness
+        self._inbox = harness.keyring.inbox
 
     async def claim(
         self, lease: timedelta = timedelta(seconds=30)
@@ -70,42 +70,42 @@ class Foreign:
 
 
 @pytest.fixture
-def foreign(shop: Shop) -> Foreign:
-    return Foreign(shop)
+def foreign(harness: WorkerHarness) -> Foreign:
+    return Foreign(harness)
 
 
 async def test_what_was_handed_over_is_what_our_own_normalizer_reads_from_the_next_push(
-    shop: Shop, foreign: Foreign
+    harness: WorkerHarness, foreign: Foreign
 ) -> None:
-    (message_id,) = await shop.push(says(PICKED_UP, DELIVERED))
+    (message_id,) = await harness.push(push_body(PICKED_UP, DELIVERED))
     assert await foreign.read() == 1
-    await shop.work()
-    assert await shop.rows(
+    await harness.work()
+    assert await harness.rows(
         "SELECT message_id, outcome, events, normalizer FROM statesvc.message"
     ) == [(message_id, "applied", 2, "acme@node-1")]
     readers = {
-        (event["normalizer"], event["normalizer_version"]) for event in await shop.events("A1")
+        (event["normalizer"], event["normalizer_version"]) for event in await harness.events("A1")
     }
     assert readers == {("acme", "node-1")}
-    await shop.say(PICKED_UP, DELIVERED, envelope=1)
-    assert await shop.verdicts() == {"appended": 2, "duplicate": 2}
-    await shop.push(says(PICKED_UP, DELIVERED, envelope=2))
+    await harness.ingest(PICKED_UP, DELIVERED, envelope=1)
+    assert await harness.verdicts() == {"appended": 2, "duplicate": 2}
+    await harness.push(push_body(PICKED_UP, DELIVERED, envelope=2))
     await foreign.read()
-    await shop.work()
-    assert await shop.verdicts() == {"appended": 2, "duplicate": 4}
+    await harness.work()
+    assert await harness.verdicts() == {"appended": 2, "duplicate": 4}
 
 
 async def test_rejections_and_empty_messages_count_as_if_we_had_read_them(
-    shop: Shop, foreign: Foreign
+    harness: WorkerHarness, foreign: Foreign
 ) -> None:
-    rejected, empty = await shop.push(says(DELIVERED, rejected=1), says())
+    rejected, empty = await harness.push(push_body(DELIVERED, rejected=1), push_body())
     await foreign.read()
-    await shop.work()
-    assert dict(await shop.rows("SELECT message_id, outcome FROM statesvc.message")) == {
+    await harness.work()
+    assert dict(await harness.rows("SELECT message_id, outcome FROM statesvc.message")) == {
         rejected: "applied",
         empty: "empty",
     }
-    assert await shop.rows("SELECT cause, message_id, detail FROM statesvc.dead_letter") == [
+    assert await harness.rows("SELECT cause, message_id, detail FROM statesvc.dead_letter") == [
         ("rejected_member", rejected, "/events/0: no code and no time")
     ]
 
@@ -137,90 +137,90 @@ def _other_message(key: SealingKey, said: bytes, _context: bytes) -> bytes:
     ],
 )
 async def test_a_bad_hand_over_waits_for_a_human_and_the_others_take_effect(
-    shop: Shop, foreign: Foreign, handed_over: dict[str, Any], detail: str
+    harness: WorkerHarness, foreign: Foreign, handed_over: dict[str, Any], detail: str
 ) -> None:
-    (bad,) = await shop.push(says({**DELIVERED, "number": "B1"}))
+    (bad,) = await harness.push(push_body({**DELIVERED, "number": "B1"}))
     assert await foreign.read(**handed_over) == 1
-    (good,) = await shop.push(says(DELIVERED))
+    (good,) = await harness.push(push_body(DELIVERED))
     await foreign.read()
-    await shop.work()
-    ((message_id, cause, why),) = await shop.rows(
+    await harness.work()
+    ((message_id, cause, why),) = await harness.rows(
         "SELECT message_id, cause, detail FROM statesvc.dead_letter"
     )
     assert (message_id, cause) == (bad, "normalizer_failed")
     assert detail in why
-    assert await shop.rows("SELECT message_id FROM statesvc.message") == [(good,)]
+    assert await harness.rows("SELECT message_id FROM statesvc.message") == [(good,)]
 
 
 async def test_a_reading_without_a_number_is_judged_as_our_own(
-    shop: Shop, foreign: Foreign
+    harness: WorkerHarness, foreign: Foreign
 ) -> None:
-    (reading,) = normalize(says(DELIVERED), datetime.now(UTC)).readings
-    await shop.push(says(DELIVERED))
+    (reading,) = normalize(push_body(DELIVERED), datetime.now(UTC)).readings
+    await harness.push(push_body(DELIVERED))
     await foreign.read(
         document=dump(Normalized(readings=(replace(reading, tracking_number=None),)))
     )
-    await shop.work()
-    assert await shop.rows("SELECT cause FROM statesvc.dead_letter") == [("no_tracking_number",)]
+    await harness.work()
+    assert await harness.rows("SELECT cause FROM statesvc.dead_letter") == [("no_tracking_number",)]
 
 
 async def test_a_body_that_was_changed_is_no_evidence_whoever_read_it(
-    shop: Shop, foreign: Foreign
+    harness: WorkerHarness, foreign: Foreign
 ) -> None:
-    await shop.push(says(DELIVERED))
+    await harness.push(push_body(DELIVERED))
     await foreign.read()
-    await shop.as_owner(
+    await harness.as_owner(
         "UPDATE statesvc.body SET sealed = set_byte(sealed, 60, get_byte(sealed, 60) # 1)"
     )
-    await shop.work()
-    assert await shop.rows("SELECT cause FROM statesvc.dead_letter") == [("unreadable",)]
+    await harness.work()
+    assert await harness.rows("SELECT cause FROM statesvc.dead_letter") == [("unreadable",)]
 
 
 async def test_a_hand_over_after_the_lease_was_lost_is_not_taken(
-    shop: Shop, foreign: Foreign
+    harness: WorkerHarness, foreign: Foreign
 ) -> None:
-    await shop.push(says(DELIVERED))
+    await harness.push(push_body(DELIVERED))
     ((message_id, token, _, _),) = await foreign.claim(timedelta(seconds=5))
-    await shop.database.clock.advance(6)
-    held: list[Message] = await shop.claim()
+    await harness.database.clock.advance(6)
+    held: list[Message] = await harness.claim()
     assert [message.message_id for message in held] == [message_id]
     late = json.dumps([{"message_id": str(message_id), "normalizer": "acme@node-1", "events": ""}])
-    assert await shop.value("SELECT statesvc.settle(%s, %s::jsonb)", token, late) == 0
-    await shop.process(held)
-    assert await shop.rows("SELECT normalizer FROM statesvc.message") == [("acme@1",)]
+    assert await harness.value("SELECT statesvc.settle(%s, %s::jsonb)", token, late) == 0
+    await harness.process(held)
+    assert await harness.rows("SELECT normalizer FROM statesvc.message") == [("acme@1",)]
 
 
 async def test_a_declined_message_goes_to_those_that_read_everything_uncharged(
-    shop: Shop, foreign: Foreign
+    harness: WorkerHarness, foreign: Foreign
 ) -> None:
-    (message_id,) = await shop.push(says(DELIVERED))
+    (message_id,) = await harness.push(push_body(DELIVERED))
     ((_, token, _, _),) = await foreign.claim()
-    assert await shop.value("SELECT statesvc.decline(%s, %s)", token, [message_id]) == 1
-    assert await shop.value("SELECT statesvc.decline(%s, %s)", token, [message_id]) == 0
+    assert await harness.value("SELECT statesvc.decline(%s, %s)", token, [message_id]) == 1
+    assert await harness.value("SELECT statesvc.decline(%s, %s)", token, [message_id]) == 0
     assert await foreign.claim() == []
-    (message,) = await shop.claim()
+    (message,) = await harness.claim()
     assert (message.message_id, message.attempts) == (message_id, 1)
-    await shop.process([message])
-    assert await shop.rows("SELECT normalizer FROM statesvc.message") == [("acme@1",)]
+    await harness.process([message])
+    assert await harness.rows("SELECT normalizer FROM statesvc.message") == [("acme@1",)]
 
 
 async def test_claims_of_raw_messages_hide_no_handed_over_message_from_the_others(
-    shop: Shop, foreign: Foreign
+    harness: WorkerHarness, foreign: Foreign
 ) -> None:
     # they would, if they moved the low-water marks past what they do not look at
-    (message_id,) = await shop.push(says(DELIVERED))
+    (message_id,) = await harness.push(push_body(DELIVERED))
     await foreign.read()
     for _ in range(3):
-        await shop.database.clock.advance(25)
+        await harness.database.clock.advance(25)
         assert await foreign.claim() == []
-    found = await shop.rows(
+    found = await harness.rows(
         "SELECT message_id FROM statesvc.claim('ours', 64, '30 seconds', 'any')"
     )
     assert found == [(message_id,)]
     for _ in range(3):
-        await shop.database.clock.advance(35)
+        await harness.database.clock.advance(35)
         assert await foreign.claim() == []
-    found = await shop.rows(
+    found = await harness.rows(
         "SELECT message_id FROM statesvc.claim('ours', 64, '30 seconds', 'any')"
     )
     assert found == [(message_id,)], "nor one whose lease has ended"

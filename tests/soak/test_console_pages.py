@@ -24,7 +24,7 @@ from statesvc.subscriptions.subscription_store import SubscriptionRequest
 from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters
 from tests.world import browser
 from tests.world.api import Api, Statement
-from tests.world.console import Tab
+from tests.world.console import ConsoleClient
 from tests.world.deliver import deliver
 
 SCOPES: Final = "admin"
@@ -44,14 +44,14 @@ async def _plant(api: Api, scan: Statement) -> dict[str, str]:
     for begin in range(0, SHIPMENTS, _AT_ONCE):
         carrier_id = _CARRIERS[begin // _AT_ONCE % len(_CARRIERS)]
         readings = [_promised(scan, number) for number in range(begin, begin + _AT_ONCE)]
-        await api.carriers.say(*readings, carrier_id=carrier_id)
+        await api.carriers.push(*readings, carrier_id=carrier_id)
         arrived = [_arrived(scan, number) for number in range(begin, begin + _AT_ONCE, 2)]
-        await api.carriers.say(*arrived, carrier_id=carrier_id)
+        await api.carriers.push(*arrived, carrier_id=carrier_id)
     codes = [
         scan(f"1Z{number:08}", None, kind=Kind.UNMAPPED, type="Q", code=f"{number}", minutes=1001)
         for number in range(30)
     ]
-    await api.carriers.say(*codes)
+    await api.carriers.push(*codes)
     for cause, count in (
         (Cause.UNREADABLE, 400),
         (Cause.UNKNOWN_FORMAT, 300),
@@ -128,7 +128,7 @@ async def _subscribe(api: Api, scan: Statement) -> UUID:
             )[0]
         )
     for number in range(40):
-        await api.carriers.say(scan(f"1Z9{number:07}", Status.PICKED_UP))
+        await api.carriers.push(scan(f"1Z9{number:07}", Status.PICKED_UP))
         came = (AttemptOutcome.DELIVERED, 204) if number % 5 else (AttemptOutcome.REFUSED, 503)
         await deliver(api.connection, api.keyring, *came)
     await api.carriers.execute(
@@ -262,15 +262,15 @@ FILLED: Final = {
 
 
 @pytest.mark.soak
-async def test_every_page_is_quick_and_can_be_used(tab: Tab, scan: Statement) -> None:
-    one = await _plant(tab.api, scan)
-    await tab.log_in(SCOPES, may_change="on")
+async def test_every_page_is_quick_and_can_be_used(console: ConsoleClient, scan: Statement) -> None:
+    one = await _plant(console.api, scan)
+    await console.log_in(SCOPES, may_change="on")
     seconds: dict[str, float] = {}
     for name, path in _screens(one):
         taken = []
         for _ in range(9):
             began = time.perf_counter()
-            answer = await tab.get(path)
+            answer = await console.get(path)
             await answer.read()
             taken.append(time.perf_counter() - began)
             assert answer.status == 200, (name, await answer.text())
@@ -279,16 +279,16 @@ async def test_every_page_is_quick_and_can_be_used(tab: Tab, scan: Statement) ->
         print(f"{name:18} {1000 * seconds[name]:7.1f} ms, at most {1000 * max(taken):7.1f} ms")  # noqa: T201
     flaws = []
     async with browser.page() as page:
-        await tab.open(page, SCOPES)
+        await console.open(page, SCOPES)
         for name, path in _screens(one):
-            flaws += await _visit(page, tab, name, path)
+            flaws += await _visit(page, console, name, path)
     assert flaws == []
     assert {name: taken for name, taken in seconds.items() if taken > PAGE_SECONDS_MAX} == {}
 
 
-async def _visit(page: Page, tab: Tab, name: str, path: str) -> list[str]:
+async def _visit(page: Page, console: ConsoleClient, name: str, path: str) -> list[str]:
     flaws = []
-    await page.goto(str(tab.client.make_url(path)))
+    await page.goto(str(console.client.make_url(path)))
     flaws += await _judge(page, name)
     if name in FILLED:
         for field, value in FILLED[name].items():

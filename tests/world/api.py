@@ -102,7 +102,7 @@ class Carriers:
     connection: AsyncConnection[Any]
     keyring: Keyring
 
-    async def say(self, *readings: Reading, carrier_id: str = "ups") -> UUID:
+    async def push(self, *readings: Reading, carrier_id: str = "ups") -> UUID:
         message_id = uuid4()
         events = tuple(
             identify(reading, carrier_id=carrier_id, digest=self.keyring.carrier_digest(carrier_id))

@@ -61,7 +61,7 @@ async def _write_sealed_story(database: Any, name: str) -> None:
             await log.parcel(number)
             await log.act()
             await log.seal()
-        await log.say(scan("1Z0006", 1, None), scan("1Z0006", 2, None))
+        await log.append(scan("1Z0006", 1, None), scan("1Z0006", 2, None))
         await log.seal()
 
 

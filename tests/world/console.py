@@ -17,7 +17,7 @@ LOGIN = "/console/login"
 
 
 @dataclass
-class Tab:
+class ConsoleClient:
     """Cookies, forms, no redirects by itself."""
 
     api: Api
@@ -96,9 +96,9 @@ class Tab:
 
 
 @pytest.fixture
-async def tab(api: Api) -> AsyncIterator[Tab]:
+async def console(api: Api) -> AsyncIterator[ConsoleClient]:
     client: TestClient[Any, Any] = TestClient(api.client.server, cookie_jar=CookieJar(unsafe=True))
-    yield Tab(api, client)
+    yield ConsoleClient(api, client)
     await client.session.close()
 
 

@@ -97,7 +97,7 @@ class LogBuilder:
     origin: str = NOWHERE.origin or ""
     publication: Publication = field(default=NOWHERE)
 
-    async def say(
+    async def append(
         self, *readings: Reading, carrier_id: str = "ups", commit: bool = True, notify: bool = True
     ) -> None:
         """Apply a carrier's message as a worker does it."""
@@ -130,12 +130,12 @@ class LogBuilder:
     async def parcel(self, number: str, steps: int = len(WAY)) -> None:
         """Apply a parcel's whole way, a message for each step."""
         for place, status in enumerate(WAY[:steps]):
-            await self.say(scan(number, place, status))
+            await self.append(scan(number, place, status))
 
     async def conflict(self, number: str) -> None:
         """Apply the same scan with other facts."""
         for code in ("A1", "B2"):
-            await self.say(scan(number, 50, None, code=code, native_id=f"scan-{number}"))
+            await self.append(scan(number, 50, None, code=code, native_id=f"scan-{number}"))
 
     async def act(self, target: str = "carrier ups", verb: str = "rollout.hold") -> None:
         async with self.connection.transaction():

@@ -10,93 +10,94 @@ import pytest
 from statesvc.addons.archive.archive_checks import check_body_archive
 from statesvc.health.finding import Finding, Urgency
 from statesvc.settings.service_settings import load_settings
-from tests.world.body_archivist import HOT_DAYS, Archivist
+from tests.world.body_archiver import HOT_DAYS, Archiver
 
 
 @pytest.fixture(autouse=True)
-def _folder(monkeypatch: pytest.MonkeyPatch, archivist: Archivist) -> None:
-    monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archivist.folder))
+def _folder(monkeypatch: pytest.MonkeyPatch, archiver: Archiver) -> None:
+    monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archiver.folder))
 
 
-async def told(archivist: Archivist) -> list[Finding]:
+async def told(archiver: Archiver) -> list[Finding]:
     return [
-        finding async for finding in check_body_archive(archivist.shop.connection, load_settings())
+        finding
+        async for finding in check_body_archive(archiver.harness.connection, load_settings())
     ]
 
 
-async def failures(archivist: Archivist) -> str:
+async def failures(archiver: Archiver) -> str:
     return "\n".join(
-        finding.text for finding in await told(archivist) if finding.urgency is Urgency.NOW
+        finding.text for finding in await told(archiver) if finding.urgency is Urgency.NOW
     )
 
 
-async def archived_file(archivist: Archivist) -> tuple[date, Path]:
-    await archivist.shop.say({"number": "A1", "status": "in_transit"})
-    day = await archivist.archived()
-    return day, archivist.folder / str((await archivist.ledger())[day].file_name)
+async def archived_file(archiver: Archiver) -> tuple[date, Path]:
+    await archiver.harness.ingest({"number": "A1", "status": "in_transit"})
+    day = await archiver.archived()
+    return day, archiver.folder / str((await archiver.ledger())[day].file_name)
 
 
-async def test_a_good_archive_is_said_to_be_good(archivist: Archivist) -> None:
-    assert [finding.text for finding in await told(archivist)] == ["nothing was old enough yet"]
-    day, _ = await archived_file(archivist)
-    texts = [finding.text for finding in await told(archivist)]
+async def test_a_good_archive_is_said_to_be_good(archiver: Archiver) -> None:
+    assert [finding.text for finding in await told(archiver)] == ["nothing was old enough yet"]
+    day, _ = await archived_file(archiver)
+    texts = [finding.text for finding in await told(archiver)]
     assert texts[0].startswith(f"up to {day}")
     assert "files are there" in texts[-1]
-    assert await failures(archivist) == ""
+    assert await failures(archiver) == ""
 
 
 async def test_without_a_folder_archiving_is_off_and_doctor_says_so(
-    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+    archiver: Archiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@nowhere/none")
-    (finding,) = await told(archivist)
+    (finding,) = await told(archiver)
     assert (finding.urgency, finding.text.startswith("off:")) == (Urgency.HUMAN, True)
-    monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archivist.folder))
-    await archived_file(archivist)
+    monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archiver.folder))
+    await archived_file(archiver)
     monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
-    assert "cannot be read" in await failures(archivist)
+    assert "cannot be read" in await failures(archiver)
 
 
 async def test_the_embedded_server_archives_beside_its_data(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, archivist: Archivist
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, archiver: Archiver
 ) -> None:
     monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
     monkeypatch.setenv("STATESVC_DATA_DIR", str(tmp_path))
-    assert archivist.folder == tmp_path / "archive"
-    await archived_file(archivist)
-    assert await failures(archivist) == ""
+    assert archiver.folder == tmp_path / "archive"
+    await archived_file(archiver)
+    assert await failures(archiver) == ""
 
 
-async def test_a_missing_a_shortened_and_an_altered_file_are_named(archivist: Archivist) -> None:
-    day, path = await archived_file(archivist)
+async def test_a_missing_a_shortened_and_an_altered_file_are_named(archiver: Archiver) -> None:
+    day, path = await archived_file(archiver)
     whole = path.read_bytes()
     path.unlink()
-    assert f"{path.name}: it is missing" in await failures(archivist)
+    assert f"{path.name}: it is missing" in await failures(archiver)
     path.write_bytes(whole[:-1])
-    assert "bytes, not" in await failures(archivist)
+    assert "bytes, not" in await failures(archiver)
     path.write_bytes(whole[:50] + bytes([whole[50] ^ 1]) + whole[51:])
-    assert "digest differs" in await failures(archivist)
+    assert "digest differs" in await failures(archiver)
     path.write_bytes(whole)
-    assert await failures(archivist) == ""
+    assert await failures(archiver) == ""
     assert day == date.fromisoformat(path.name[7:17])
 
 
 async def test_a_day_that_failed_or_is_overdue_is_named(
-    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+    archiver: Archiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    day = await archivist.today()
+    day = await archiver.today()
     # marks the folder
-    await archivist.run_pass()
-    await archivist.days_pass(HOT_DAYS + 4)
-    assert "overdue" in await failures(archivist)
+    await archiver.run_pass()
+    await archiver.days_pass(HOT_DAYS + 4)
+    assert "overdue" in await failures(archiver)
 
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", full)
-        await archivist.run_pass()
-    assert f"{day} failed 1 times" in await failures(archivist)
-    await archivist.run_pass()
-    assert await failures(archivist) == ""
+        await archiver.run_pass()
+    assert f"{day} failed 1 times" in await failures(archiver)
+    await archiver.run_pass()
+    assert await failures(archiver) == ""

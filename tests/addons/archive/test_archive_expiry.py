@@ -10,8 +10,8 @@ from statesvc.bodies.find_bodies import ArchiveUnavailableError, BodyLocation
 from statesvc.bodies.legal_holds import LegalHold, place_hold, release_hold
 from tests.addons.mappings.test_history_reread import again, candidate_reads, status
 from tests.statesvc.reading.planted import CARRIER, MISREAD
-from tests.world.body_archivist import KEEP_MONTHS, Archivist
-from tests.world.shop import CARRIER_ID, says
+from tests.world.body_archiver import KEEP_MONTHS, Archiver
+from tests.world.worker_harness import CARRIER_ID, push_body
 
 
 class KilledError(Exception):
@@ -19,51 +19,59 @@ class KilledError(Exception):
 
 
 @pytest.mark.slow
-async def test_a_hold_survives_expiry_and_its_release_ends_it(archivist: Archivist) -> None:
-    shop = archivist.shop
-    held = await shop.say({"number": "A1", "status": "in_transit"})
-    held_too = await shop.say(
+async def test_a_hold_survives_expiry_and_its_release_ends_it(archiver: Archiver) -> None:
+    harness = archiver.harness
+    held = await harness.ingest({"number": "A1", "status": "in_transit"})
+    held_too = await harness.ingest(
         {"number": "A2", "status": "in_transit"},
         {"number": "A1", "status": "delivered", "minute": 5},
     )
-    free = await shop.say({"number": "A3", "status": "in_transit"})
+    free = await harness.ingest({"number": "A3", "status": "in_transit"})
     hold = await place_hold(
-        shop.connection, carrier_id=CARRIER_ID, tracking_number="a-1", why="case 7", actor="tester"
+        harness.connection,
+        carrier_id=CARRIER_ID,
+        tracking_number="a-1",
+        why="case 7",
+        actor="tester",
     )
     assert isinstance(hold, LegalHold)
-    day = await archivist.archived()
-    assert await archivist.retained() == {held, held_too}
-    later = await shop.say({"number": "A1", "status": "in_transit", "minute": 9})
-    later_day = await archivist.today()
-    await shop.as_owner("DELETE FROM statesvc.body_retained")
-    await archivist.days_pass(31 * KEEP_MONTHS)
-    outcome = await archivist.run_pass()
+    day = await archiver.archived()
+    assert await archiver.retained() == {held, held_too}
+    later = await harness.ingest({"number": "A1", "status": "in_transit", "minute": 9})
+    later_day = await archiver.today()
+    await harness.as_owner("DELETE FROM statesvc.body_retained")
+    await archiver.days_pass(31 * KEEP_MONTHS)
+    outcome = await archiver.run_pass()
     assert day in outcome.expired
-    assert await archivist.retained() == {held, held_too, later}
-    assert await archivist.body(held) == says({"number": "A1", "status": "in_transit"})
-    assert await archivist.place(free) is BodyLocation.EXPIRED
-    assert await archivist.body(free) is None
-    assert later_day in await archivist.ledger()
-    ledger = await archivist.ledger()
+    assert await archiver.retained() == {held, held_too, later}
+    assert await archiver.body(held) == push_body({"number": "A1", "status": "in_transit"})
+    assert await archiver.place(free) is BodyLocation.EXPIRED
+    assert await archiver.body(free) is None
+    assert later_day in await archiver.ledger()
+    ledger = await archiver.ledger()
     assert ledger[day].deleted_at is not None
-    assert str(ledger[day].file_name) not in archivist.files()
+    assert str(ledger[day].file_name) not in archiver.files()
     released = await release_hold(
-        shop.connection, carrier_id=CARRIER_ID, tracking_number="A1", why="settled", actor="tester"
+        harness.connection,
+        carrier_id=CARRIER_ID,
+        tracking_number="A1",
+        why="settled",
+        actor="tester",
     )
     assert isinstance(released, LegalHold)
-    await archivist.run_pass()
-    assert await archivist.retained() == set()
-    assert await archivist.place(held) is BodyLocation.EXPIRED
+    await archiver.run_pass()
+    assert await archiver.retained() == set()
+    assert await archiver.place(held) is BodyLocation.EXPIRED
 
 
-async def test_verdicts_leave_with_the_files_of_their_bodies(archivist: Archivist) -> None:
-    shop = archivist.shop
+async def test_verdicts_leave_with_the_files_of_their_bodies(archiver: Archiver) -> None:
+    harness = archiver.harness
     messages = "SELECT message_id FROM statesvc.message ORDER BY message_id"
-    held = await shop.say({"number": "A1", "status": "in_transit"})
-    await shop.say({"number": "A2", "status": "in_transit"})
+    held = await harness.ingest({"number": "A1", "status": "in_transit"})
+    await harness.ingest({"number": "A2", "status": "in_transit"})
     assert isinstance(
         await place_hold(
-            shop.connection,
+            harness.connection,
             carrier_id=CARRIER_ID,
             tracking_number="A1",
             why="case 7",
@@ -71,38 +79,38 @@ async def test_verdicts_leave_with_the_files_of_their_bodies(archivist: Archivis
         ),
         LegalHold,
     )
-    await archivist.archived()
-    assert (await archivist.run_pass()).messages_expired == []
-    await archivist.days_pass(31 * KEEP_MONTHS)
-    assert (await archivist.run_pass()).messages_expired == []
-    await archivist.days_pass(31 * 3)
-    later = await shop.say({"number": "A3", "status": "in_transit"})
-    assert len((await archivist.run_pass()).messages_expired) == 1
-    assert await shop.rows(messages) == [(held,), (later,)]
-    assert await archivist.body(held) == says({"number": "A1", "status": "in_transit"})
-    await shop.as_owner("DELETE FROM statesvc.body_retained")
-    assert len((await archivist.run_pass()).messages_expired) == 1
-    assert await shop.rows(messages) == [(later,)]
-    assert (await archivist.run_pass()).messages_expired == []
+    await archiver.archived()
+    assert (await archiver.run_pass()).messages_expired == []
+    await archiver.days_pass(31 * KEEP_MONTHS)
+    assert (await archiver.run_pass()).messages_expired == []
+    await archiver.days_pass(31 * 3)
+    later = await harness.ingest({"number": "A3", "status": "in_transit"})
+    assert len((await archiver.run_pass()).messages_expired) == 1
+    assert await harness.rows(messages) == [(held,), (later,)]
+    assert await archiver.body(held) == push_body({"number": "A1", "status": "in_transit"})
+    await harness.as_owner("DELETE FROM statesvc.body_retained")
+    assert len((await archiver.run_pass()).messages_expired) == 1
+    assert await harness.rows(messages) == [(later,)]
+    assert (await archiver.run_pass()).messages_expired == []
     # nothing is taken in twice, and what comes late finds its place
-    await shop.say({"number": "A2", "status": "in_transit"})
-    assert await shop.value("SELECT count(*) FROM statesvc.event") == 3
+    await harness.ingest({"number": "A2", "status": "in_transit"})
+    assert await harness.value("SELECT count(*) FROM statesvc.event") == 3
 
 
 async def test_a_hold_placed_while_a_day_expires_is_looked_for_again(
-    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+    archiver: Archiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop = archivist.shop
-    held = await shop.say({"number": "A1", "status": "in_transit"})
-    day = await archivist.archived()
-    await archivist.days_pass(31 * KEEP_MONTHS)
+    harness = archiver.harness
+    held = await harness.ingest({"number": "A1", "status": "in_transit"})
+    day = await archiver.archived()
+    await archiver.days_pass(31 * KEEP_MONTHS)
     genuine = day_pass.retain_held
 
     async def meanwhile(*arguments: Any) -> None:
         await genuine(*arguments)
         if arguments[2].day == day:
             await place_hold(
-                shop.connection,
+                harness.connection,
                 carrier_id=CARRIER_ID,
                 tracking_number="A1",
                 why="case 7",
@@ -110,33 +118,36 @@ async def test_a_hold_placed_while_a_day_expires_is_looked_for_again(
             )
 
     monkeypatch.setattr(day_pass, "retain_held", meanwhile)
-    assert day not in (await archivist.run_pass()).expired
-    assert day in (await archivist.run_pass()).expired
-    assert await archivist.retained() == {held}
+    assert day not in (await archiver.run_pass()).expired
+    assert day in (await archiver.run_pass()).expired
+    assert await archiver.retained() == {held}
 
 
-async def test_hot_and_archived_messages_are_read_again_in_one_run(archivist: Archivist) -> None:
-    shop = archivist.shop
-    shop.context = replace(shop.context, carriers={CARRIER_ID: CARRIER})
-    await candidate_reads(shop, "2")
-    await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
-    await archivist.archived()
-    await shop.say({"number": "A2", "status": "in_transit", "code": MISREAD})
-    assert (await status(shop, "A1"), await status(shop, "A2")) == ("delivered", "delivered")
+async def test_hot_and_archived_messages_are_read_again_in_one_run(archiver: Archiver) -> None:
+    harness = archiver.harness
+    harness.context = replace(harness.context, carriers={CARRIER_ID: CARRIER})
+    await candidate_reads(harness, "2")
+    await harness.ingest({"number": "A1", "status": "in_transit", "code": MISREAD})
+    await archiver.archived()
+    await harness.ingest({"number": "A2", "status": "in_transit", "code": MISREAD})
+    assert (await status(harness, "A1"), await status(harness, "A2")) == ("delivered", "delivered")
     with pytest.raises(ArchiveUnavailableError, match="STATESVC_ARCHIVE_DIR"):
-        await again(shop, read_by="2")
-    report = await again(shop, read_by="2", archive=archivist.folder)
+        await again(harness, read_by="2")
+    report = await again(harness, read_by="2", archive=archiver.folder)
     assert (report.messages, report.corrected, report.unreadable) == (2, 2, 0)
-    assert (await status(shop, "A1"), await status(shop, "A2")) == ("in_transit", "in_transit")
+    assert (await status(harness, "A1"), await status(harness, "A2")) == (
+        "in_transit",
+        "in_transit",
+    )
 
 
 @pytest.mark.slow
 async def test_an_expiry_that_was_killed_before_the_file_went_is_finished(
-    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+    archiver: Archiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await archivist.shop.say({"number": "A1", "status": "in_transit"})
-    await archivist.archived()
-    await archivist.days_pass(31 * KEEP_MONTHS)
+    await archiver.harness.ingest({"number": "A1", "status": "in_transit"})
+    await archiver.archived()
+    await archiver.days_pass(31 * KEEP_MONTHS)
 
     def dying(_path: Any) -> None:
         raise KilledError
@@ -144,13 +155,13 @@ async def test_an_expiry_that_was_killed_before_the_file_went_is_finished(
     with monkeypatch.context() as killing:
         killing.setattr(day_pass, "remove", dying)
         with pytest.raises(KilledError):
-            await archivist.run_pass()
-    assert archivist.files() != []
-    await archivist.run_pass()
-    ledger = await archivist.ledger()
+            await archiver.run_pass()
+    assert archiver.files() != []
+    await archiver.run_pass()
+    ledger = await archiver.ledger()
     assert {row.deleted_at is None for row in ledger.values() if row.expired_at is not None} == {
         False
     }
-    assert archivist.files() == sorted(
+    assert archiver.files() == sorted(
         str(row.file_name) for row in ledger.values() if row.expired_at is None
     )

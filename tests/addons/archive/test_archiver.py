@@ -12,52 +12,52 @@ from statesvc.addons.archive import archive_jobs as archiving
 from statesvc.addons.archive.archive_jobs import BodyArchiver
 from statesvc.addons.archive.day import BODY_LEDGER, DayBatchLimits
 from statesvc.settings.service_settings import ArchiveSettings
-from tests.world.body_archivist import HOT_DAYS, Archivist
-from tests.world.shop import says
+from tests.world.body_archiver import HOT_DAYS, Archiver
+from tests.world.worker_harness import push_body
 
 
-def archiver(archivist: Archivist, dsn: str | None = None) -> BodyArchiver:
+def archiving_job(archiver: Archiver, dsn: str | None = None) -> BodyArchiver:
     return BodyArchiver(
-        dsn or archivist.service_dsn,
-        folder=archivist.folder,
-        keyring=archivist.shop.keyring,
+        dsn or archiver.service_dsn,
+        folder=archiver.folder,
+        keyring=archiver.harness.keyring,
         settings=ArchiveSettings(),
-        telemetry=archivist.shop.context.telemetry,
+        telemetry=archiver.harness.context.telemetry,
     )
 
 
-def counted(archivist: Archivist, name: str) -> float:
-    value = archivist.shop.context.telemetry.registry.get_sample_value(name)
+def counted(archiver: Archiver, name: str) -> float:
+    value = archiver.harness.context.telemetry.registry.get_sample_value(name)
     return value or 0.0
 
 
 async def test_a_round_archives_and_counts_and_a_second_archiver_lets_the_first_lead(
-    archivist: Archivist,
+    archiver: Archiver,
 ) -> None:
-    await archivist.shop.say({"number": "A1", "status": "in_transit"})
-    day = await archivist.today()
-    await archivist.days_pass(HOT_DAYS + 1)
-    async with await AsyncConnection.connect(archivist.service_dsn, autocommit=True) as leader:
+    await archiver.harness.ingest({"number": "A1", "status": "in_transit"})
+    day = await archiver.today()
+    await archiver.days_pass(HOT_DAYS + 1)
+    async with await AsyncConnection.connect(archiver.service_dsn, autocommit=True) as leader:
         assert await BODY_LEDGER.try_lead(leader)
-        assert await archiver(archivist).once() is None
-    outcome = await archiver(archivist).once()
+        assert await archiving_job(archiver).once() is None
+    outcome = await archiving_job(archiver).once()
     assert outcome is not None
     assert day in outcome.archived
-    assert counted(archivist, "statesvc_archive_bodies_total") == 1
-    assert counted(archivist, "statesvc_archive_failures_total") == 0
+    assert counted(archiver, "statesvc_archive_bodies_total") == 1
+    assert counted(archiver, "statesvc_archive_failures_total") == 0
 
 
 async def test_told_to_stop_it_ends_between_two_batches_and_leaves_the_day_for_the_next(
-    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+    archiver: Archiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archiving, "_BODIES_FIRST_SECONDS", 0.001)
-    await archivist.shop.push(
-        *(says({"number": f"N{n}", "status": "in_transit"}) for n in range(9))
+    await archiver.harness.push(
+        *(push_body({"number": f"N{n}", "status": "in_transit"}) for n in range(9))
     )
-    await archivist.shop.work()
-    day = await archivist.today()
-    await archivist.days_pass(HOT_DAYS + 1)
-    part = archiver(archivist)
+    await archiver.harness.work()
+    day = await archiver.today()
+    await archiver.days_pass(HOT_DAYS + 1)
+    part = archiving_job(archiver)
     rest = part._rest  # noqa: SLF001 - the moment between two batches
     rests = 0
 
@@ -73,32 +73,32 @@ async def test_told_to_stop_it_ends_between_two_batches_and_leaves_the_day_for_t
     monkeypatch.setattr(part, "_archiving", slowly)
     async with asyncio.timeout(10):
         await part.run()
-    assert await archivist.partition(day) is not None
-    assert [name for name in archivist.files() if day.isoformat() in name] == []
-    outcome = await archiver(archivist).once()
+    assert await archiver.partition(day) is not None
+    assert [name for name in archiver.files() if day.isoformat() in name] == []
+    outcome = await archiving_job(archiver).once()
     assert outcome is not None
     assert day in outcome.archived
 
 
 async def test_a_database_that_is_away_ends_nothing(
-    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+    archiver: Archiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archiving, "_BODIES_FIRST_SECONDS", 0.001)
-    part = archiver(archivist, "postgresql://nobody@127.0.0.1:1/none")
+    part = archiving_job(archiver, "postgresql://nobody@127.0.0.1:1/none")
     running = asyncio.create_task(part.run())
     async with asyncio.timeout(10):
         # a metric tells nobody
-        while not counted(archivist, "statesvc_archive_failures_total"):  # noqa: ASYNC110
+        while not counted(archiver, "statesvc_archive_failures_total"):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         part.stop()
         await running
 
 
 async def test_a_folder_that_is_not_the_archive_is_counted_and_looked_at_again_soon(
-    archivist: Archivist,
+    archiver: Archiver,
 ) -> None:
-    await archivist.archived()
-    archivist.folder.rename(archivist.folder.with_name("away"))
-    part = archiver(archivist)
+    await archiver.archived()
+    archiver.folder.rename(archiver.folder.with_name("away"))
+    part = archiving_job(archiver)
     assert await part._pass() == archiving._AGAIN_SECONDS  # noqa: SLF001 - when the next pass comes
-    assert counted(archivist, "statesvc_archive_failures_total") == 1
+    assert counted(archiver, "statesvc_archive_failures_total") == 1

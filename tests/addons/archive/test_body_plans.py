@@ -10,18 +10,18 @@ import pytest
 
 from statesvc.database.queries import queries, timestamps, uuids
 from statesvc.files.body_record import FIRST, bounds
-from tests.world.body_archivist import Archivist
-from tests.world.shop import says
+from tests.world.body_archiver import Archiver
+from tests.world.worker_harness import push_body
 
 MESSAGES = 300
 
 
 async def plan(
-    archivist: Archivist, file: str, name: str, parameters: dict[str, Any]
+    archiver: Archiver, file: str, name: str, parameters: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Return every node of the plan that ran."""
     query = re.sub(r"^--.*\n", "", queries(*file.rsplit(".", 1))[name], flags=re.MULTILINE)
-    cursor = await archivist.shop.connection.execute(
+    cursor = await archiver.harness.connection.execute(
         f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {query}".encode(), parameters
     )
     row = await cursor.fetchone()
@@ -35,37 +35,37 @@ async def plan(
 
 
 @pytest.fixture
-async def filled(archivist: Archivist) -> Archivist:
+async def filled(archiver: Archiver) -> Archiver:
     """Fill three days of messages, and collect statistics."""
     for _ in range(3):
-        await archivist.shop.push(
+        await archiver.harness.push(
             *(
-                says({"number": f"N{n}", "status": "in_transit", "minute": n}, envelope=n)
+                push_body({"number": f"N{n}", "status": "in_transit", "minute": n}, envelope=n)
                 for n in range(MESSAGES)
             )
         )
-        await archivist.shop.work()
-        await archivist.days_pass(1)
-    await archivist.shop.as_owner(
+        await archiver.harness.work()
+        await archiver.days_pass(1)
+    await archiver.harness.as_owner(
         "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id) SELECT"
         " 'message', 'unreadable', 'acme', statesvc.clock(), gen_random_uuid() FROM"
         " generate_series(1, 2000)"
     )
     # a queue that fits into a few pages may well be read whole
-    await archivist.shop.as_owner(
+    await archiver.harness.as_owner(
         "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id,"
         " sealed_key) SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock(), 100, 'acme', ''"
         " FROM generate_series(1, 20000)"
     )
-    await archivist.shop.as_owner("ANALYZE")
-    return archivist
+    await archiver.harness.as_owner("ANALYZE")
+    return archiver
 
 
 @pytest.mark.slow
 async def test_a_batch_reads_its_own_day_and_probes_everything_else_by_key(
-    filled: Archivist,
+    filled: Archiver,
 ) -> None:
-    day = await filled.shop.value(
+    day = await filled.harness.value(
         "SELECT (min(received_at) AT TIME ZONE 'UTC')::date FROM statesvc.body"
     )
     asked = {**bounds(day), "holds": True, "after": FIRST, "limit": 100, "bytes_max": 1 << 30}
@@ -81,8 +81,8 @@ async def test_a_batch_reads_its_own_day_and_probes_everything_else_by_key(
 
 
 @pytest.mark.slow
-async def test_a_body_is_found_by_probes_in_its_own_day(filled: Archivist) -> None:
-    found = await filled.shop.rows(
+async def test_a_body_is_found_by_probes_in_its_own_day(filled: Archiver) -> None:
+    found = await filled.harness.rows(
         "SELECT message_id, received_at FROM statesvc.message ORDER BY received_at LIMIT 5"
     )
     asked = {
@@ -105,9 +105,9 @@ async def test_a_body_is_found_by_probes_in_its_own_day(filled: Archivist) -> No
 
 
 async def test_the_tables_that_change_all_the_time_leave_room_and_are_vacuumed_early(
-    archivist: Archivist,
+    archiver: Archiver,
 ) -> None:
-    rows = await archivist.shop.rows(
+    rows = await archiver.harness.rows(
         "SELECT relname, reloptions FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace AND"
         " reloptions IS NOT NULL"
     )
@@ -119,8 +119,8 @@ async def test_the_tables_that_change_all_the_time_leave_room_and_are_vacuumed_e
     assert inbox["autovacuum_vacuum_cost_delay"] == "0"
 
 
-async def test_ciphertext_is_stored_without_a_try_to_compress_it(archivist: Archivist) -> None:
-    rows = await archivist.shop.rows(
+async def test_ciphertext_is_stored_without_a_try_to_compress_it(archiver: Archiver) -> None:
+    rows = await archiver.harness.rows(
         "SELECT DISTINCT c.relname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE"
         " c.relnamespace = 'statesvc'::regnamespace AND c.relname ~ '^(body|normalized)' AND"
         " c.relkind IN ('r', 'p') AND a.attname = 'sealed' AND a.attstorage <> 'e'"

@@ -6,10 +6,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.world.body_archivist import KEEP_MONTHS, Archivist
-from tests.world.shop import CARRIER_ID, says, shipment
+from tests.world.body_archiver import KEEP_MONTHS, Archiver
+from tests.world.worker_harness import CARRIER_ID, push_body, shipment
 
-BODY = says({"number": "A1", "status": "in_transit", "city": "Straße"})
+BODY = push_body({"number": "A1", "status": "in_transit", "city": "Straße"})
 BINARY = b"unreadable \xff\x00"
 
 
@@ -22,18 +22,18 @@ async def show(api: Any, message_id: UUID, *, scopes: str = "audit pii", status:
     return reply.body
 
 
-async def readings(archivist: Archivist) -> list[str]:
-    found = await archivist.shop.rows(
+async def readings(archiver: Archiver) -> list[str]:
+    found = await archiver.harness.rows(
         "SELECT target FROM statesvc.action WHERE verb = 'read_personal' ORDER BY batch_id"
     )
     return [target for (target,) in found]
 
 
 async def test_a_body_is_the_same_byte_for_byte_hot_and_archived(
-    api: Any, archivist: Archivist
+    api: Any, archiver: Archiver
 ) -> None:
-    message_id, unreadable = await archivist.shop.push(BODY, BINARY)
-    await archivist.shop.work()
+    message_id, unreadable = await archiver.harness.push(BODY, BINARY)
+    await archiver.harness.work()
     for place in ("hot", "archived"):
         shown = await show(api, message_id)
         assert (shown["state"], shown["outcome"], shown["body_place"]) == (
@@ -53,21 +53,21 @@ async def test_a_body_is_the_same_byte_for_byte_hot_and_archived(
         )
         assert base64.b64decode(letter["body_base64"]) == BINARY
         if place == "hot":
-            await archivist.archived()
+            await archiver.archived()
 
 
 async def test_without_scope_pii_the_body_stays_closed_and_with_it_the_first_reading_is_recorded(
-    api: Any, archivist: Archivist
+    api: Any, archiver: Archiver
 ) -> None:
-    (message_id,) = await archivist.shop.push(BODY)
+    (message_id,) = await archiver.harness.push(BODY)
     assert (await show(api, message_id, scopes="read pii", status=403))["required_scope"] == "audit"
     shown = await show(api, message_id, scopes="audit")
     assert (shown["state"], shown["body_place"]) == ("waiting", "hot")
     assert not {"body_base64", "body_text", "body_bytes"} & set(shown)
-    assert await readings(archivist) == []
+    assert await readings(archiver) == []
     await show(api, message_id)
     await show(api, message_id)
-    assert await readings(archivist) == [f"message {message_id}"]
+    assert await readings(archiver) == [f"message {message_id}"]
     assert (
         "body_base64" not in (await api.get(f"/v1/messages/{message_id}", scopes="audit pii")).body
     ), "nobody asked for it"
@@ -75,28 +75,28 @@ async def test_without_scope_pii_the_body_stays_closed_and_with_it_the_first_rea
 
 
 @pytest.mark.slow
-async def test_erased_and_expired_bodies_are_told_apart(api: Any, archivist: Archivist) -> None:
-    erased = await archivist.shop.say({"number": "A1", "status": "in_transit"})
-    expired = await archivist.shop.say({"number": "A2", "status": "in_transit"})
-    await archivist.archived()
-    await archivist.erase(shipment("A1"))
+async def test_erased_and_expired_bodies_are_told_apart(api: Any, archiver: Archiver) -> None:
+    erased = await archiver.harness.ingest({"number": "A1", "status": "in_transit"})
+    expired = await archiver.harness.ingest({"number": "A2", "status": "in_transit"})
+    await archiver.archived()
+    await archiver.erase(shipment("A1"))
     shown = await show(api, erased)
     assert (shown["body_place"], shown["body_base64"]) == ("erased", None)
-    await archivist.days_pass(31 * KEEP_MONTHS)
-    await archivist.run_pass()
+    await archiver.days_pass(31 * KEEP_MONTHS)
+    await archiver.run_pass()
     for message_id, place in ((erased, "erased"), (expired, "expired")):
         shown = await show(api, message_id)
         assert (shown["body_place"], shown["body_base64"], shown["headers"]) == (place, None, None)
-    assert await readings(archivist) == []
+    assert await readings(archiver) == []
 
 
 @pytest.mark.parametrize("fault", ["missing", "altered"])
 async def test_an_archive_that_cannot_be_read_is_said_and_not_passed_off_as_empty(
-    api: Any, archivist: Archivist, fault: str
+    api: Any, archiver: Archiver, fault: str
 ) -> None:
-    message_id = await archivist.shop.say({"number": "A1", "status": "in_transit"})
-    day = await archivist.archived()
-    path = archivist.folder / str((await archivist.ledger())[day].file_name)
+    message_id = await archiver.harness.ingest({"number": "A1", "status": "in_transit"})
+    day = await archiver.archived()
+    path = archiver.folder / str((await archiver.ledger())[day].file_name)
     if fault == "missing":
         path.unlink()
     else:
@@ -109,20 +109,20 @@ async def test_an_archive_that_cannot_be_read_is_said_and_not_passed_off_as_empt
 
 
 async def test_the_audit_says_where_the_body_of_each_message_is(
-    api: Any, archivist: Archivist
+    api: Any, archiver: Archiver
 ) -> None:
-    await archivist.shop.say({"number": "A1", "status": "picked_up"})
-    await archivist.archived()
-    await archivist.shop.say(
+    await archiver.harness.ingest({"number": "A1", "status": "picked_up"})
+    await archiver.archived()
+    await archiver.harness.ingest(
         {"number": "A1", "status": "in_transit", "native_id": "n1", "code": "AR"}
     )
-    await archivist.shop.say(
+    await archiver.harness.ingest(
         {"number": "A1", "status": "delivered", "native_id": "n1", "code": "DL"}
     )
     path = f"/v1/shipments/{CARRIER_ID}/A1/audit"
     shown = (await api.get(path, scopes="audit")).body
     assert [event["body_place"] for event in shown["events"]] == ["archived", "hot"]
     assert [conflict["body_place"] for conflict in shown["conflicts"]] == ["hot"]
-    await archivist.erase(shipment("A1"))
+    await archiver.erase(shipment("A1"))
     shown = (await api.get(path, scopes="audit")).body
     assert {event["body_place"] for event in shown["events"]} == {"erased"}

@@ -9,7 +9,7 @@ from events.vocabulary import Kind
 from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters
 from tests.world import browser
 from tests.world.api import Statement
-from tests.world.console import Tab
+from tests.world.console import ConsoleClient
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 
@@ -21,14 +21,14 @@ async def _confirm(page: Page, button: str) -> None:
 
 
 async def test_a_pile_is_read_planned_and_replayed_in_parts(
-    tab: Tab,
+    console: ConsoleClient,
 ) -> None:
-    await bury_messages(tab.api, *["<img src=x onerror=alert(1)>"] * 5)
+    await bury_messages(console.api, *["<img src=x onerror=alert(1)>"] * 5)
     async with browser.page() as page:
         flaws: list[str] = []
         page.on("console", lambda said: flaws.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: flaws.append(str(error)))
-        await tab.open(page, "ops audit pii")
+        await console.open(page, "ops audit pii")
         await page.get_by_role("link", name="Dead letters").first.click()
         await page.get_by_role("link", name="5", exact=True).click()
         assert await browser.faults(page) == []
@@ -52,28 +52,28 @@ async def test_a_pile_is_read_planned_and_replayed_in_parts(
         await page.get_by_role("button", name="Go on").click()
         await expect(page.locator("#progress")).to_contain_text("5 dead letters replayed.")
         assert await browser.faults(page) == []
-        assert await open_dead_letters(tab.api) == []
+        assert await open_dead_letters(console.api) == []
         assert flaws == []
 
 
 async def test_what_is_taught_held_or_paused_is_undone_too_on_a_phone(
-    tab: Tab, scan: Statement
+    console: ConsoleClient, scan: Statement
 ) -> None:
-    await tab.api.carriers.say(scan("1Z1", None, kind=Kind.UNMAPPED, type="Q", code="77"))
-    await tab.api.call(
+    await console.api.carriers.push(scan("1Z1", None, kind=Kind.UNMAPPED, type="Q", code="77"))
+    await console.api.call(
         "POST",
         "/v1/subscriptions",
         scopes="subscriptions",
         json={"url": "https://shop.invalid/hook"},
     )
-    await tab.api.carriers.execute(
+    await console.api.carriers.execute(
         "INSERT INTO statesvc.notice (kind, target, created_at, details) VALUES"
         " ('subscription.failing', 'x', statesvc.clock(), '{}')"
     )
     async with browser.page() as page:
         await page.set_viewport_size(browser.PHONE)
-        await tab.open(page, "ops subscriptions")
-        await page.goto(str(tab.client.make_url("/console/carriers/ups")))
+        await console.open(page, "ops subscriptions")
+        await page.goto(str(console.client.make_url("/console/carriers/ups")))
         await page.get_by_role("link", name="Q/77").click()
         await page.get_by_role("link", name="Map the code").click()
         await page.get_by_label("Status").select_option("in_transit")
@@ -98,7 +98,7 @@ async def test_what_is_taught_held_or_paused_is_undone_too_on_a_phone(
         await _says(page, "Notice 1 is marked as seen.")
     done = [
         (action["verb"], action["details"].get("why"))
-        for action in (await tab.api.pages("/v1/actions", scopes="ops"))[0]
+        for action in (await console.api.pages("/v1/actions", scopes="ops"))[0]
     ]
     verbs = (
         "notice.seen",

@@ -2,31 +2,33 @@
 
 import re
 
-from tests.world.console import Tab
+from tests.world.console import ConsoleClient
 
 LIST = "/console/keys"
 
 
-async def test_a_key_is_created_shown_once_and_revoked(tab: Tab) -> None:
-    await tab.log_in("admin", may_change="on")
-    made = await tab.act(
+async def test_a_key_is_created_shown_once_and_revoked(console: ConsoleClient) -> None:
+    await console.log_in("admin", may_change="on")
+    made = await console.act(
         f"{LIST}/create", why="a new shift", name="night shift", scopes="read, ops"
     )
     key = re.search(r"ss_([0-9a-f]{12})_[\w-]{43}", made)
     assert key is not None
-    listed = await tab.text(LIST)
+    listed = await console.text(LIST)
     assert "night shift" in listed
     assert key[0] not in listed
-    assert f'href="{LIST}/{key[1]}/revoke"' in await (await tab.get(LIST)).text()
-    revoked = await tab.act(f"{LIST}/{key[1]}/revoke", why="it leaked")
+    assert f'href="{LIST}/{key[1]}/revoke"' in await (await console.get(LIST)).text()
+    revoked = await console.act(f"{LIST}/{key[1]}/revoke", why="it leaked")
     assert f"Key {key[1]} is revoked" in revoked
-    assert "night shift" not in await tab.text(LIST)
-    assert "night shift" in await tab.text(f"{LIST}?revoked=true")
+    assert "night shift" not in await console.text(LIST)
+    assert "night shift" in await console.text(f"{LIST}?revoked=true")
 
 
-async def test_a_scope_that_there_is_not_is_named_and_readers_see_no_keys(tab: Tab) -> None:
-    await tab.log_in("admin", may_change="on")
-    refused = await tab.preview(f"{LIST}/create", why="x", name="x", scopes="read, everything")
+async def test_a_scope_that_there_is_not_is_named_and_readers_see_no_keys(
+    console: ConsoleClient,
+) -> None:
+    await console.log_in("admin", may_change="on")
+    refused = await console.preview(f"{LIST}/create", why="x", name="x", scopes="read, everything")
     assert "scopes/1" in refused
-    await tab.log_in("ops read")
-    assert (await tab.get(LIST)).status == 403
+    await console.log_in("ops read")
+    assert (await console.get(LIST)).status == 403

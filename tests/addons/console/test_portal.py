@@ -23,7 +23,7 @@ from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.world.api import Api
-from tests.world.console import Tab
+from tests.world.console import ConsoleClient
 from tests.world.database import Database
 from tests.world.deliver import deliver
 from tests.world.shell import Shell
@@ -61,18 +61,18 @@ class Portal:
         assert status == 201, made
         return str(made["path"])
 
-    def tab(self) -> Tab:
+    def console(self) -> ConsoleClient:
         client: TestClient[Any, Any] = TestClient(
             self.api.client.server, cookie_jar=CookieJar(unsafe=True)
         )
         self._clients.append(client)
-        return Tab(self.api, client)
+        return ConsoleClient(self.api, client)
 
-    async def visit(self, path: str) -> Tab:
-        tab = self.tab()
-        entered = await tab.get(path)
+    async def visit(self, path: str) -> ConsoleClient:
+        console = self.console()
+        entered = await console.get(path)
         assert (entered.status, entered.headers["Location"]) == (303, LIST)
-        return tab
+        return console
 
     async def close(self) -> None:
         for client in self._clients:
@@ -90,8 +90,8 @@ def page(subscription_id: str) -> str:
     return f"{LIST}/{subscription_id}"
 
 
-async def html_of(tab: Tab, path: str, status: int = 200) -> str:
-    answer = await tab.get(path)
+async def html_of(console: ConsoleClient, path: str, status: int = 200) -> str:
+    answer = await console.get(path)
     assert answer.status == status
     return html.unescape(await answer.text())
 
@@ -108,15 +108,15 @@ async def test_a_link_opens_its_owners_subscriptions_and_the_token_leaves_the_ad
         await portal.subscribe(other, url="https://other.invalid/hook"),
     )
     path = await portal.link(shop)
-    tab = portal.tab()
-    entered = await tab.get(path)
+    console = portal.console()
+    entered = await console.get(path)
     cookie = entered.cookies["statesvc-portal"]
     assert (entered.status, entered.headers["Location"]) == (303, LIST)
     assert (cookie["httponly"], cookie["samesite"]) == (True, "Lax")
     assert 800 < int(cookie["max-age"]) <= 900
-    listed = await tab.text(LIST)
+    listed = await console.text(LIST)
     assert (mine in listed, theirs in listed, "other.invalid" in listed) == (True, False, False)
-    shown = await tab.get(page(mine))
+    shown = await console.get(page(mine))
     assert shown.headers["Cache-Control"] == "no-store"
     assert "unsafe" not in shown.headers["Content-Security-Policy"]
     assert "https://shop.invalid/hook" in await shown.text()
@@ -128,17 +128,17 @@ async def test_another_owners_subscription_is_reached_by_no_id_and_no_deed(porta
         await portal.key("other", Scope.SUBSCRIPTIONS),
     )
     mine, theirs = await portal.subscribe(shop), await portal.subscribe(other)
-    tab = await portal.visit(await portal.link(shop))
-    token = await tab.form_token(f"{page(mine)}/pause")
+    console = await portal.visit(await portal.link(shop))
+    token = await console.form_token(f"{page(mine)}/pause")
     rows = (
         "SELECT url, sealed_secrets, paused_at FROM statesvc.subscription WHERE subscription_id"
         " = %s"
     )
     before = await (await portal.api.connection.execute(rows, [theirs])).fetchall()
     for subscription_id in (theirs, theirs.upper(), f"urn:uuid:{theirs}", str(uuid4())):
-        assert "there is no subscription" in await html_of(tab, page(subscription_id), 404)
+        assert "there is no subscription" in await html_of(console, page(subscription_id), 404)
         for deed in DEEDS:
-            refused = await tab.post(
+            refused = await console.post(
                 f"{page(subscription_id)}/{deed}",
                 form_token=token,
                 step="do",
@@ -147,9 +147,9 @@ async def test_another_owners_subscription_is_reached_by_no_id_and_no_deed(porta
                 grace_hours="0",
             )
             assert "there is no subscription" in html.unescape(await refused.text()), deed
-    assert (await tab.get(page("nonsense"))).status == 422
+    assert (await console.get(page("nonsense"))).status == 422
     # what the form sends along never says whose the subscription is
-    smuggled = await tab.post(
+    smuggled = await console.post(
         f"{page(mine)}/pause",
         form_token=token,
         step="do",
@@ -172,13 +172,13 @@ async def test_it_makes_no_other_calls_of_the_api(portal: Portal) -> None:
         *(f"{ONE}/{deed}" for deed in DEEDS),
         f"{ONE}/attempts",
     }
-    tab = await portal.visit(
+    console = await portal.visit(
         await portal.link(await portal.key("shop", Scope.SUBSCRIPTIONS, Scope.OPS, Scope.READ))
     )
     for path in ("/console", PATH, "/v1/shipments", "/v1/feed"):
-        assert (await tab.get(path)).status in {303, 401}
+        assert (await console.get(path)).status in {303, 401}
     for form in ("delete", "rate"):
-        assert (await tab.get(f"{page(str(uuid4()))}/{form}")).status == 404
+        assert (await console.get(f"{page(str(uuid4()))}/{form}")).status == 404
 
 
 @pytest.mark.parametrize("remembered_seconds", [0.0])
@@ -188,8 +188,8 @@ async def test_a_link_that_expired_was_altered_or_whose_key_ended_opens_nothing(
     shop = await portal.key("shop", Scope.SUBSCRIPTIONS)
     mine = await portal.subscribe(shop)
     path = await portal.link(shop, minutes=10)
-    tab = await portal.visit(path)
-    token = await tab.form_token(f"{page(mine)}/pause")
+    console = await portal.visit(path)
+    token = await console.form_token(f"{page(mine)}/pause")
     cookie = f"statesvc-portal={path.partition('link=')[2]}"
     claims, _, signature = path.partition("link=")[2].rpartition(".")
     other_claims = (
@@ -208,14 +208,14 @@ async def test_a_link_that_expired_was_altered_or_whose_key_ended_opens_nothing(
         "",
         ticket,
     ):
-        refused = await portal.tab().get(f"/portal?link={altered}")
+        refused = await portal.console().get(f"/portal?link={altered}")
         assert (refused.status, refused.cookies) == (401, {})
         assert "opens nothing" in await refused.text()
-    assert (await portal.tab().get(LIST)).status == 401
+    assert (await portal.console().get(LIST)).status == 401
     with freeze_time(datetime.now(UTC) + timedelta(minutes=10, seconds=1), real_asyncio=True):
-        assert (await portal.tab().get(path)).status == 401
+        assert (await portal.console().get(path)).status == 401
         # a browser drops the cookie by now; one that was stored elsewhere is good no more either
-        stored = portal.tab()
+        stored = portal.console()
         assert (await stored.get(page(mine), Cookie=cookie)).status == 401
         posted = stored.client.post(
             f"{page(mine)}/pause", data={"form_token": token}, headers={"Cookie": cookie}
@@ -223,7 +223,7 @@ async def test_a_link_that_expired_was_altered_or_whose_key_ended_opens_nothing(
         assert (await posted).status == 401
     assert (await stored.get(page(mine), Cookie=cookie)).status == 200
     await revoke_key(portal.api.connection, key_id=shop.split("_")[1], revoked_by="test")
-    assert (await portal.tab().get(path)).status == 401
+    assert (await portal.console().get(path)).status == 401
     assert (await stored.get(page(mine), Cookie=cookie)).status == 401
 
 
@@ -240,8 +240,8 @@ async def test_whose_link_one_may_make_and_how_long_it_is_good(portal: Portal) -
     ] == "subscriptions"
     for wrong in ({"minutes": 0}, {"minutes": 61}, {"owner": "two words"}, {"owner": ""}):
         assert (await portal.call(ops, LINKS, wrong))[0] == 422
-    tab = await portal.visit(await portal.link(ops, owner="shop"))
-    assert mine in await tab.text(LIST)
+    console = await portal.visit(await portal.link(ops, owner="shop"))
+    assert mine in await console.text(LIST)
     rows = await (
         await portal.api.connection.execute(
             "SELECT verb, target, canonical FROM statesvc.action WHERE verb = 'portal.link'"
@@ -254,16 +254,18 @@ async def test_whose_link_one_may_make_and_how_long_it_is_good(portal: Portal) -
 async def test_a_form_of_another_visit_is_refused(portal: Portal) -> None:
     shop = await portal.key("shop", Scope.SUBSCRIPTIONS)
     mine = await portal.subscribe(shop)
-    tab, other = (
+    console, other = (
         await portal.visit(await portal.link(shop)),
         await portal.visit(await portal.link(shop, minutes=20)),
     )
     for token in ("", "0" * 64, await other.form_token(f"{page(mine)}/pause")):
         for deed in DEEDS:
             assert (
-                await tab.post(f"{page(mine)}/{deed}", form_token=token, since="2026-01-01T00:00")
+                await console.post(
+                    f"{page(mine)}/{deed}", form_token=token, since="2026-01-01T00:00"
+                )
             ).status == 400
-    assert "active" in await tab.text(page(mine))
+    assert "active" in await console.text(page(mine))
 
 
 async def test_pause_resume_test_and_secret_do_what_the_api_does_and_the_log_says_it_was_the_portal(
@@ -271,15 +273,15 @@ async def test_pause_resume_test_and_secret_do_what_the_api_does_and_the_log_say
 ) -> None:
     shop = await portal.key("shop", Scope.SUBSCRIPTIONS)
     mine = await portal.subscribe(shop)
-    tab = await portal.visit(await portal.link(shop))
-    assert "Paused: " in await tab.act(f"{page(mine)}/pause", why="a move")
-    assert "Resumed: " in await tab.act(f"{page(mine)}/resume", why="moved")
-    await tab.act(f"{page(mine)}/test", why="is it there?", type="shipment.updated")
-    assert "updated test" in await tab.text(page(mine))
-    made = await tab.act(f"{page(mine)}/rotate-secret", why="a leak", grace_hours="1")
+    console = await portal.visit(await portal.link(shop))
+    assert "Paused: " in await console.act(f"{page(mine)}/pause", why="a move")
+    assert "Resumed: " in await console.act(f"{page(mine)}/resume", why="moved")
+    await console.act(f"{page(mine)}/test", why="is it there?", type="shipment.updated")
+    assert "updated test" in await console.text(page(mine))
+    made = await console.act(f"{page(mine)}/rotate-secret", why="a leak", grace_hours="1")
     assert re.search(r"whsec_[A-Za-z0-9+/]{43}=", made)
-    assert "whsec_" not in await tab.text(page(mine))
-    beyond = await tab.preview(f"{page(mine)}/rotate-secret", why="a leak", grace_hours="1000")
+    assert "whsec_" not in await console.text(page(mine))
+    beyond = await console.preview(f"{page(mine)}/rotate-secret", why="a leak", grace_hours="1000")
     assert "grace_hours" in beyond
     rows = await (
         await portal.api.connection.execute(
@@ -300,7 +302,7 @@ async def test_pause_resume_test_and_secret_do_what_the_api_does_and_the_log_say
 async def test_answers_are_shown_by_links_that_may_and_recorded(portal: Portal, scan: Any) -> None:
     shop = await portal.key("shop", Scope.SUBSCRIPTIONS, Scope.PII)
     mine = await portal.subscribe(shop)
-    await portal.api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await portal.api.carriers.push(scan("1Z1", Status.PICKED_UP))
     await deliver(portal.api.connection, portal.api.keyring, AttemptOutcome.REFUSED, 503)
     plain, with_answers = (
         await portal.visit(await portal.link(shop)),
@@ -321,7 +323,9 @@ async def test_answers_are_shown_by_links_that_may_and_recorded(portal: Portal, 
     )
 
 
-async def test_a_link_is_made_by_the_name_of_the_owners_key(portal: Portal, tab: Tab) -> None:
+async def test_a_link_is_made_by_the_name_of_the_owners_key(
+    portal: Portal, console: ConsoleClient
+) -> None:
     connection = portal.api.connection
     scopes = (Scope.SUBSCRIPTIONS,)
     owner, key = await create_key(connection, name="The shop", scopes=scopes, created_by="test")
@@ -333,8 +337,10 @@ async def test_a_link_is_made_by_the_name_of_the_owners_key(portal: Portal, tab:
     visit = await portal.visit(made["path"])
     assert "shop.invalid" in await visit.text(LIST)
 
-    await tab.log_in("subscriptions ops", may_change="1")
-    done = await tab.act("/console/portal-link", owner="The shop", minutes="15", why="they asked")
+    await console.log_in("subscriptions ops", may_change="1")
+    done = await console.act(
+        "/console/portal-link", owner="The shop", minutes="15", why="they asked"
+    )
     assert re.search(r"/portal\?link=[\w.-]+", done)
 
     await create_key(connection, name="The shop", scopes=scopes, created_by="test")

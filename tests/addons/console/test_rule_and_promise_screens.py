@@ -10,7 +10,7 @@ from playwright.async_api import expect
 
 from events.vocabulary import Status
 from tests.world import browser
-from tests.world.console import Tab, words
+from tests.world.console import ConsoleClient, words
 from tests.world.log_builder import MORNING, LogBuilder, scan
 
 RULES = "/console/expectations"
@@ -18,12 +18,14 @@ CHANGE = f"{RULES}/ups/services/ups%20ground%2Fhome/change"
 PROMISES = "/console/promises?since=2026-01-01"
 
 
-async def _say(tab: Tab, number: str, service: str | None, *, days: int | None) -> None:
+async def _say(
+    console: ConsoleClient, number: str, service: str | None, *, days: int | None
+) -> None:
     """Build a parcel promised for the second of March, delivered so many days after it; None: under
     way.
     """
-    log = LogBuilder(tab.api.connection, tab.api.keyring)
-    await log.say(
+    log = LogBuilder(console.api.connection, console.api.keyring)
+    await log.append(
         scan(
             number,
             0,
@@ -36,35 +38,39 @@ async def _say(tab: Tab, number: str, service: str | None, *, days: int | None) 
     if days is not None:
         arrived = scan(number, 1, Status.DELIVERED, native_id=f"{number}-2", service=service)
         at = MORNING.replace(month=3, day=2, year=2026) + timedelta(days=days)
-        await log.say(replace(arrived, time=replace(arrived.time, instant=at)))
+        await log.append(replace(arrived, time=replace(arrived.time, instant=at)))
 
 
-async def test_rules_of_a_service_are_previewed_and_stated_with_a_why(tab: Tab) -> None:
-    await tab.log_in("ops", may_change="on")
-    assert "our defaults" in await tab.text(RULES)
-    chosen = await tab.get(f"{RULES}?carrier_id=ups&service=UPS+Ground/Home")
+async def test_rules_of_a_service_are_previewed_and_stated_with_a_why(
+    console: ConsoleClient,
+) -> None:
+    await console.log_in("ops", may_change="on")
+    assert "our defaults" in await console.text(RULES)
+    chosen = await console.get(f"{RULES}?carrier_id=ups&service=UPS+Ground/Home")
     assert (chosen.status, chosen.headers["Location"]) == (
         303,
         f"{RULES}/ups/services/UPS%20Ground%2FHome/change",
     )
-    would = await tab.preview(
+    would = await console.preview(
         CHANGE, why="their contract", **{"stalled.in_transit": "24", "overdue": "never"}
     )
     assert "No scan: in transit 120 24" in would
     assert "The promised day is over 0 never" in would
     assert "Nothing would be observed at once." in would
-    stated = await tab.act(
+    stated = await console.act(
         CHANGE, why="their contract", **{"stalled.in_transit": "24", "overdue": "never"}
     )
     assert "Revision 1 is in effect." in stated
     assert "ups: ups ground/home" in stated
     assert "their contract" in stated
-    form = await (await tab.get(CHANGE)).text()
+    form = await (await console.get(CHANGE)).text()
     assert 'name="stalled.in_transit" type="text" value="24"' in form
     # what is left empty is inherited again
-    await tab.act(CHANGE, why="as the carrier", overdue="3")
-    assert "3" in await tab.text(RULES)
-    assert 'name="stalled.in_transit" type="text" value=""' in await (await tab.get(CHANGE)).text()
+    await console.act(CHANGE, why="as the carrier", overdue="3")
+    assert "3" in await console.text(RULES)
+    assert (
+        'name="stalled.in_transit" type="text" value=""' in await (await console.get(CHANGE)).text()
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,67 +86,69 @@ async def test_rules_of_a_service_are_previewed_and_stated_with_a_why(tab: Tab) 
     ],
 )
 async def test_what_cannot_be_expected_is_refused(
-    tab: Tab, path: str, given: dict[str, str], said: str
+    console: ConsoleClient, path: str, given: dict[str, str], said: str
 ) -> None:
-    await tab.log_in("ops", may_change="on")
-    token = await tab.form_token(RULES)
-    assert said in words(await (await tab.post(path, form_token=token, why="x", **given)).text())
+    await console.log_in("ops", may_change="on")
+    token = await console.form_token(RULES)
+    assert said in words(
+        await (await console.post(path, form_token=token, why="x", **given)).text()
+    )
 
 
-async def test_rules_that_others_state_meanwhile_are_not_replaced(tab: Tab) -> None:
-    await tab.log_in("ops", may_change="on")
-    token = await tab.form_token(CHANGE)
-    await tab.act(CHANGE, why="fast", overdue="3")
-    refused = await tab.post(
+async def test_rules_that_others_state_meanwhile_are_not_replaced(console: ConsoleClient) -> None:
+    await console.log_in("ops", may_change="on")
+    token = await console.form_token(CHANGE)
+    await console.act(CHANGE, why="fast", overdue="3")
+    refused = await console.post(
         CHANGE, form_token=token, step="do", why="slow", overdue="4", replaces="0"
     )
     assert "preview them again" in words(await refused.text())
-    await tab.log_in("ops")
-    assert "State hours" not in await tab.text(RULES)
-    assert (await tab.get(CHANGE)).status == 403
+    await console.log_in("ops")
+    assert "State hours" not in await console.text(RULES)
+    assert (await console.get(CHANGE)).status == 403
 
 
-async def test_promises_are_counted_listed_and_taken_along(tab: Tab) -> None:
-    await _say(tab, "A/1", "UPS Ground", days=4)
-    await _say(tab, "A2", "UPS GROUND", days=-1)
-    await _say(tab, "A3", None, days=0)
-    await tab.log_in("read")
-    page = await tab.text(PROMISES)
+async def test_promises_are_counted_listed_and_taken_along(console: ConsoleClient) -> None:
+    await _say(console, "A/1", "UPS Ground", days=4)
+    await _say(console, "A2", "UPS GROUND", days=-1)
+    await _say(console, "A3", None, days=0)
+    await console.log_in("read")
+    page = await console.text(PROMISES)
     assert "50 % on time 50 % 2 1 1" in page
-    html = await (await tab.get(PROMISES)).text()
+    html = await (await console.get(PROMISES)).text()
     assert "2026-03: 2 on time, 1 late or overdue, of 3" in html
     assert 'href="/console/shipments/ups/A%2F1"' in html
-    assert "A/1" not in await tab.text(f"{PROMISES}&service=ups+ground&until=2026-03-01")
+    assert "A/1" not in await console.text(f"{PROMISES}&service=ups+ground&until=2026-03-01")
     many = (
         scan(f"B{n}", 0, Status.IN_TRANSIT, estimated_delivery="2026-03-02", service=f"Service {n}")
         for n in range(40)
     )
-    await LogBuilder(tab.api.connection, tab.api.keyring).say(*many)
-    assert "Those with most promises; 2 more are in the file" in await tab.text(PROMISES)
+    await LogBuilder(console.api.connection, console.api.keyring).append(*many)
+    assert "Those with most promises; 2 more are in the file" in await console.text(PROMISES)
     for table, first in (
         ("groups", "carrier_id,service,lane,month"),
         ("late", "shipment_id,carrier_id,tracking_number,discriminator,service"),
     ):
-        file = await tab.get(f"/console/promises/export?since=2026-01-01&table={table}")
+        file = await console.get(f"/console/promises/export?since=2026-01-01&table={table}")
         assert file.headers["Content-Disposition"] == f'attachment; filename="promises-{table}.csv"'
         assert (await file.text()).startswith(first)
-    assert (await tab.get("/console/promises/export?format=xls")).status == 422
-    assert (await tab.get(f"{PROMISES}&lane=x")).status == 422
-    await tab.log_in("ops")
-    assert (await tab.get(PROMISES)).status == 403
+    assert (await console.get("/console/promises/export?format=xls")).status == 422
+    assert (await console.get(f"{PROMISES}&lane=x")).status == 422
+    await console.log_in("ops")
+    assert (await console.get(PROMISES)).status == 403
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_both_are_used_in_a_browser_and_on_a_phone(tab: Tab) -> None:
+async def test_both_are_used_in_a_browser_and_on_a_phone(console: ConsoleClient) -> None:
     for place in range(6):
         await _say(
-            tab,
+            console,
             f"1Z{place}",
             ("UPS Ground", "UPS 2nd Day Air")[place % 2],
             days=(-1, 0, 1, 3, None, 0)[place],
         )
     async with browser.page() as page:
-        await tab.open(page, "ops read", RULES)
+        await console.open(page, "ops read", RULES)
         await page.get_by_label("Carrier").select_option("ups")
         await page.get_by_label("Service").fill("UPS Ground")
         await page.get_by_role("button", name="State hours").click()

@@ -15,10 +15,10 @@ from events.merkle.checkpoint import VerifierKey
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from statesvc.addons.evidence.check_bundle import check
 from tests.world.api import Api, Statement
-from tests.world.body_archivist import Archivist
-from tests.world.console import Tab, words
+from tests.world.body_archiver import Archiver
+from tests.world.console import ConsoleClient, words
 from tests.world.log_builder import LogBuilder
-from tests.world.shop import CARRIER_ID
+from tests.world.worker_harness import CARRIER_ID
 
 PAGE = "/console/shipments/ups/1Z7"
 
@@ -27,128 +27,138 @@ async def _seal(api: Api) -> None:
     await LogBuilder(api.connection, api.keyring).seal()
 
 
-async def _steps(tab: Tab, scan: Statement, *statuses: Status, number: str = "1Z7") -> None:
+async def _steps(
+    console: ConsoleClient, scan: Statement, *statuses: Status, number: str = "1Z7"
+) -> None:
     """Push each status in a message of its own, sealed by itself."""
     for minutes, status in enumerate(statuses):
-        await tab.api.carriers.say(
+        await console.api.carriers.push(
             scan(number, status, minutes=minutes, description=f"said {minutes}")
         )
-        await _seal(tab.api)
+        await _seal(console.api)
 
 
-async def test_a_number_in_any_spelling_leads_to_its_page(tab: Tab, scan: Statement) -> None:
-    await _steps(tab, scan, Status.IN_TRANSIT)
-    await tab.log_in("read")
-    assert (await tab.get("/console")).headers["Location"] == "/console/shipments"
+async def test_a_number_in_any_spelling_leads_to_its_page(
+    console: ConsoleClient, scan: Statement
+) -> None:
+    await _steps(console, scan, Status.IN_TRANSIT)
+    await console.log_in("read")
+    assert (await console.get("/console")).headers["Location"] == "/console/shipments"
     for sought in ("1Z7", " 1z-7 "):
-        found = await tab.get(f"/console/shipments?q={sought}")
+        found = await console.get(f"/console/shipments?q={sought}")
         assert (found.status, found.headers["Location"]) == (303, PAGE)
-    shipment = (await tab.api.get("/v1/shipments/ups/1Z7")).body
-    assert (await tab.get(f"/console/shipments?q={shipment['shipment_id']}")).headers[
+    shipment = (await console.api.get("/v1/shipments/ups/1Z7")).body
+    assert (await console.get(f"/console/shipments?q={shipment['shipment_id']}")).headers[
         "Location"
     ] == PAGE
     attached = {"order_id": "A-1001", "metadata": {"customer": "<i>77</i>"}}
     assert (
-        await tab.api.call(
+        await console.api.call(
             "PUT", "/v1/shipments/ups/1Z7/references", scopes="ingest", json=attached
         )
     ).status == 200
-    assert (await tab.get("/console/shipments?q=A-1001")).headers["Location"] == PAGE
-    assert "Order A-1001 · customer <i>77</i>" in await tab.text(PAGE)
-    nothing = await tab.text("/console/shipments?q=<b>none</b>")
+    assert (await console.get("/console/shipments?q=A-1001")).headers["Location"] == PAGE
+    assert "Order A-1001 · customer <i>77</i>" in await console.text(PAGE)
+    nothing = await console.text("/console/shipments?q=<b>none</b>")
     assert "Nothing is known of “<b>none</b>”." in nothing
-    assert "Nothing is known" in await tab.text(
+    assert "Nothing is known" in await console.text(
         "/console/shipments?q=00000000-0000-0000-0000-000000000000"
     )
 
 
-async def test_a_shipment_is_found_by_a_part_of_its_number(tab: Tab, scan: Statement) -> None:
-    await tab.api.carriers.say(
+async def test_a_shipment_is_found_by_a_part_of_its_number(
+    console: ConsoleClient, scan: Statement
+) -> None:
+    await console.api.carriers.push(
         scan("1Z99A12345", Status.IN_TRANSIT), scan("1Z99B77777", Status.IN_TRANSIT)
     )
-    await tab.log_in("read")
+    await console.log_in("read")
     for sought in ("12345", "a1-2345", "*12345", "1Z99A", "1Z99A*"):
-        assert (await tab.get(f"/console/shipments?q={sought}")).headers[
+        assert (await console.get(f"/console/shipments?q={sought}")).headers[
             "Location"
         ] == "/console/shipments/ups/1Z99A12345"
-    both = await tab.text("/console/shipments?q=1Z99")
+    both = await console.text("/console/shipments?q=1Z99")
     assert both.index("1Z99B77777") != both.index("1Z99A12345")
-    assert "a part of a number needs 4 characters" in await tab.text("/console/shipments?q=345")
+    assert "a part of a number needs 4 characters" in await console.text("/console/shipments?q=345")
 
 
-async def test_a_number_that_is_awaited_has_a_page(tab: Tab) -> None:
+async def test_a_number_that_is_awaited_has_a_page(console: ConsoleClient) -> None:
     attached = {"order_id": "A-1001"}
     assert (
-        await tab.api.call(
+        await console.api.call(
             "PUT", "/v1/shipments/ups/1Z7/references", scopes="ingest", json=attached
         )
     ).status == 200
-    await tab.log_in("read audit")
-    assert (await tab.get("/console/shipments?q=A-1001")).headers["Location"] == PAGE
-    text = await tab.text(PAGE)
+    await console.log_in("read audit")
+    assert (await console.get("/console/shipments?q=A-1001")).headers["Location"] == PAGE
+    text = await console.text(PAGE)
     assert "Unknown . The carrier has said nothing yet." in text
-    assert "Last event none yet" in await tab.text(f"{PAGE}?tab=record")
+    assert "Last event none yet" in await console.text(f"{PAGE}?tab=record")
     assert "Order A-1001" in text
-    assert (await tab.get("/console/shipments/ups/1Z8")).status == 404
+    assert (await console.get("/console/shipments/ups/1Z8")).status == 404
 
 
-async def test_several_shipments_of_a_number_are_listed(tab: Tab, scan: Statement) -> None:
-    await tab.api.carriers.say(scan("1Z7", Status.IN_TRANSIT))
-    await tab.api.carriers.say(scan("1Z7", Status.DELIVERED), carrier_id="dhl_unified")
-    await tab.log_in("read")
-    text = await tab.text("/console/shipments?q=1Z7")
+async def test_several_shipments_of_a_number_are_listed(
+    console: ConsoleClient, scan: Statement
+) -> None:
+    await console.api.carriers.push(scan("1Z7", Status.IN_TRANSIT))
+    await console.api.carriers.push(scan("1Z7", Status.DELIVERED), carrier_id="dhl_unified")
+    await console.log_in("read")
+    text = await console.text("/console/shipments?q=1Z7")
     assert "2 shipments have this number, part of a number or reference" in text
     assert "dhl_unified" in text
 
 
-async def test_the_list_is_filtered_and_paged(tab: Tab, scan: Statement) -> None:
+async def test_the_list_is_filtered_and_paged(console: ConsoleClient, scan: Statement) -> None:
     for number in range(52):
-        await tab.api.carriers.say(
+        await console.api.carriers.push(
             scan(f"1Z{number:03}", Status.DELIVERED if number == 3 else Status.IN_TRANSIT)
         )
-    await tab.log_in("read")
-    page = await (await tab.get("/console/shipments")).text()
+    await console.log_in("read")
+    page = await (await console.get("/console/shipments")).text()
     cursor = re.search(r'name="cursor" value="([^"]+)"', page)
     assert cursor is not None
-    rest = await tab.text(f"/console/shipments?cursor={unescape(cursor[1])}")
+    rest = await console.text(f"/console/shipments?cursor={unescape(cursor[1])}")
     assert "1Z000" in rest
     assert "1Z002" not in rest
-    delivered = await tab.text("/console/shipments?status=delivered")
+    delivered = await console.text("/console/shipments?status=delivered")
     assert "1Z003" in delivered
     assert "1Z004" not in delivered
-    assert (await tab.get("/console/shipments?status=nonsense")).status == 422
+    assert (await console.get("/console/shipments?status=nonsense")).status == 422
 
 
 async def test_quick_filters_leave_what_is_in_trouble_silent_or_contradicted(
-    tab: Tab, scan: Statement
+    console: ConsoleClient, scan: Statement
 ) -> None:
-    await tab.api.carriers.say(
+    await console.api.carriers.push(
         scan("1ZWELL", Status.DELIVERED),
         scan("1ZLOST", Status.LOST, minutes=1),
         scan("1ZODD", Status.DELIVERED),
     )
-    await tab.api.carriers.say(scan("1ZODD", Status.IN_TRANSIT, minutes=900))
-    await tab.log_in("read")
-    page = await (await tab.get("/console/shipments")).text()
+    await console.api.carriers.push(scan("1ZODD", Status.IN_TRANSIT, minutes=900))
+    await console.log_in("read")
+    page = await (await console.get("/console/shipments")).text()
     for name, found in (("In trouble", "1ZLOST"), ("Contradicted", "1ZODD")):
         link = re.search(rf'<a href="([^"]*)">{name}</a>', page)
         assert link is not None
-        shown = await tab.text(unescape(link[1]))
+        shown = await console.text(unescape(link[1]))
         assert [number for number in ("1ZWELL", "1ZLOST", "1ZODD") if number in shown] == [found]
 
 
 async def test_the_list_names_the_place_of_the_last_scan_and_the_order(
-    tab: Tab, scan: Statement
+    console: ConsoleClient, scan: Statement
 ) -> None:
-    await tab.api.carriers.say(scan("1Z1", Status.IN_TRANSIT), scan("1Z2", Status.IN_TRANSIT))
-    await tab.api.call(
+    await console.api.carriers.push(scan("1Z1", Status.IN_TRANSIT), scan("1Z2", Status.IN_TRANSIT))
+    await console.api.call(
         "PUT", "/v1/shipments/ups/1Z1/references", scopes="ingest", json={"order_id": "<b>A-1</b>"}
     )
-    await tab.log_in("read")
-    assert re.search(r"Springfield, IL .* <b>A-1</b>", await tab.text("/console/shipments"))
+    await console.log_in("read")
+    assert re.search(r"Springfield, IL .* <b>A-1</b>", await console.text("/console/shipments"))
 
 
-async def test_an_offset_from_utc_is_not_broken_over_two_lines(tab: Tab, scan: Statement) -> None:
+async def test_an_offset_from_utc_is_not_broken_over_two_lines(
+    console: ConsoleClient, scan: Statement
+) -> None:
     at = datetime(2026, 3, 1, 8, tzinfo=timezone(timedelta(hours=-8)))
     time = PrintedTime(
         printed="8:00",
@@ -157,9 +167,9 @@ async def test_an_offset_from_utc_is_not_broken_over_two_lines(tab: Tab, scan: S
         precision=TimePrecision.MINUTE,
         identity="20260301T0800",
     )
-    await tab.api.carriers.say(replace(scan("1Z7", Status.DELIVERED), time=time))
-    await tab.log_in("read")
-    page = await (await tab.get(PAGE)).text()
+    await console.api.carriers.push(replace(scan("1Z7", Status.DELIVERED), time=time))
+    await console.log_in("read")
+    page = await (await console.get(PAGE)).text()
     assert (
         page.count('<span class="nowrap">UTC-08:00</span>')
         == len(re.findall(">[^<]*UTC-08:00", page))
@@ -167,187 +177,191 @@ async def test_an_offset_from_utc_is_not_broken_over_two_lines(tab: Tab, scan: S
     )
     assert re.search(
         r'class="nowrap">1 Mar( 2026)? 08:00 UTC-08:00</time>',
-        await (await tab.get("/console/shipments")).text(),
+        await (await console.get("/console/shipments")).text(),
     )
 
 
 async def test_the_timeline_has_both_clocks_places_and_what_moved_the_status(
-    tab: Tab, scan: Statement
+    console: ConsoleClient, scan: Statement
 ) -> None:
-    await _steps(tab, scan, Status.PICKED_UP, Status.DELIVERED)
-    await tab.log_in("audit read")
-    text = await tab.text(PAGE)
+    await _steps(console, scan, Status.PICKED_UP, Status.DELIVERED)
+    await console.log_in("audit read")
+    text = await console.text(PAGE)
     assert "2026-03-01 08:01:00 UTC" in text
     assert "Springfield, IL, 627, US" in text
     assert text.index("Delivered · Springfield") < text.index("Picked up · Springfield"), (
         "the newest first"
     )
-    assert "picked up delivered statement 2" in await tab.text(f"{PAGE}?tab=record")
+    assert "picked up delivered statement 2" in await console.text(f"{PAGE}?tab=record")
     assert "said 1" not in text
-    await tab.log_in("read")
-    assert "What we concluded" not in await tab.text(f"{PAGE}?tab=record")
+    await console.log_in("read")
+    assert "What we concluded" not in await console.text(f"{PAGE}?tab=record")
 
 
 async def test_personal_fields_come_with_a_reason_that_is_on_record(
-    tab: Tab, scan: Statement
+    console: ConsoleClient, scan: Statement
 ) -> None:
-    await tab.api.carriers.say(
+    await console.api.carriers.push(
         scan("1Z7", Status.DELIVERED, signed_by="J. <b>Doe</b>", description="Left with neighbour")
     )
-    await tab.log_in("read audit pii")
-    masked = await tab.text(PAGE)
+    await console.log_in("read audit pii")
+    masked = await console.text(PAGE)
     assert "signed by masked: say why to see" in masked
     assert "Doe" not in masked
-    token = await tab.form_token(PAGE)
-    refused = await tab.post(PAGE, form_token=token, why=" ")
+    token = await console.form_token(PAGE)
+    refused = await console.post(PAGE, form_token=token, why=" ")
     assert refused.status == 422
-    assert (await tab.post(PAGE, form_token="0" * 64, why="a dispute")).status == 400
-    shown = await (await tab.post(PAGE, form_token=token, why="dispute 12")).text()
+    assert (await console.post(PAGE, form_token="0" * 64, why="a dispute")).status == 400
+    shown = await (await console.post(PAGE, form_token=token, why="dispute 12")).text()
     assert "J. &lt;b&gt;Doe&lt;/b&gt;" in shown
     assert "Left with neighbour" in shown
     rows = await (
-        await tab.api.connection.execute(
+        await console.api.connection.execute(
             "SELECT convert_from(canonical, 'UTF8')::jsonb -> 'details' ->> 'why' FROM"
             " statesvc.action WHERE verb = 'read_personal'"
         )
     ).fetchall()
     assert ("dispute 12",) in rows
-    await tab.log_in("read audit")
-    refused = await tab.post(PAGE, form_token=await tab.form_token(PAGE), why="curious")
+    await console.log_in("read audit")
+    refused = await console.post(PAGE, form_token=await console.form_token(PAGE), why="curious")
     assert refused.status == 403
 
 
-async def test_what_was_known_at_a_time(tab: Tab, scan: Statement) -> None:
-    await _steps(tab, scan, Status.PICKED_UP, Status.IN_TRANSIT, Status.DELIVERED)
-    await tab.log_in("read audit")
-    page = await (await tab.get(PAGE)).text()
+async def test_what_was_known_at_a_time(console: ConsoleClient, scan: Statement) -> None:
+    await _steps(console, scan, Status.PICKED_UP, Status.IN_TRANSIT, Status.DELIVERED)
+    await console.log_in("read audit")
+    page = await (await console.get(PAGE)).text()
     assert 'min="1" max="3" value="3"' in page
-    second = await tab.get(f"{PAGE}?seen=2")
+    second = await console.get(f"{PAGE}?seen=2")
     assert second.status == 303
-    then = await tab.text(second.headers["Location"])
+    then = await console.text(second.headers["Location"])
     assert "What we knew on" in then
     assert "In transit" in then
     assert "Delivered" not in then.partition("Timeline")[0]
-    assert (await tab.get(f"{PAGE}?seen=3")).headers["Location"] == PAGE
-    assert "Nothing was known of it then." in await tab.text(f"{PAGE}?as_of=2020-01-01T00:00")
+    assert (await console.get(f"{PAGE}?seen=3")).headers["Location"] == PAGE
+    assert "Nothing was known of it then." in await console.text(f"{PAGE}?as_of=2020-01-01T00:00")
     for odd in ("seen=0", "seen=4", "seen=x", "as_of=yesterday"):
-        assert (await tab.get(f"{PAGE}?{odd}")).status == 422
+        assert (await console.get(f"{PAGE}?{odd}")).status == 422
 
 
-async def test_corrections_and_contradictions_are_explained(tab: Tab, scan: Statement) -> None:
+async def test_corrections_and_contradictions_are_explained(
+    console: ConsoleClient, scan: Statement
+) -> None:
     first: Reading = scan("1Z7", Status.DELIVERED, native_id="n1", code="D1")
-    await tab.api.carriers.say(scan("1Z7", Status.IN_TRANSIT, minutes=-60), first)
-    await tab.api.carriers.say(scan("1Z7", Status.DELIVERED, native_id="n1", code="D2"))
-    event_id = (await tab.api.get("/v1/shipments/ups/1Z7/history")).body["items"][1]["event_id"]
+    await console.api.carriers.push(scan("1Z7", Status.IN_TRANSIT, minutes=-60), first)
+    await console.api.carriers.push(scan("1Z7", Status.DELIVERED, native_id="n1", code="D2"))
+    event_id = (await console.api.get("/v1/shipments/ups/1Z7/history")).body["items"][1]["event_id"]
     taken_back: Any = scan("1Z7", None, minutes=5, kind=Kind.CORRECTION, corrects=event_id)
-    await tab.api.carriers.say(taken_back)
-    await tab.log_in("read audit")
-    text = await tab.text(PAGE)
+    await console.api.carriers.push(taken_back)
+    await console.log_in("read audit")
+    text = await console.text(PAGE)
     assert "The carrier took back “Delivered” of 2026-03-01 08:00:00 UTC." in text
     assert "Taken back later: it no longer counts." in text
     assert "1 statement has other facts" in text
-    assert "First the code was T/D1, then T/D2." in await tab.text(f"{PAGE}?tab=record")
+    assert "First the code was T/D1, then T/D2." in await console.text(f"{PAGE}?tab=record")
 
 
 @pytest.mark.parametrize("number", ["a b/c", "ü?&#", "'\"><img>"])
-async def test_an_odd_number_keeps_its_own_page(tab: Tab, scan: Statement, number: str) -> None:
-    await tab.api.carriers.say(scan(number, Status.IN_TRANSIT))
-    await tab.log_in("read audit")
-    listed = await (await tab.get("/console/shipments")).text()
+async def test_an_odd_number_keeps_its_own_page(
+    console: ConsoleClient, scan: Statement, number: str
+) -> None:
+    await console.api.carriers.push(scan(number, Status.IN_TRANSIT))
+    await console.log_in("read audit")
+    listed = await (await console.get("/console/shipments")).text()
     link = re.search(r'<td data-title="Number" class=""><a href="([^"]+)"', listed)
     assert link is not None
-    shown = await tab.client.get(URL(unescape(link[1]), encoded=True))
+    shown = await console.client.get(URL(unescape(link[1]), encoded=True))
     assert shown.status == 200
     assert "In transit" in words(await shown.text())
 
 
 async def test_an_event_has_its_proof_and_leads_to_its_message_masked_until_someone_says_why(
-    tab: Tab, archivist: Archivist
+    console: ConsoleClient, archiver: Archiver
 ) -> None:
-    await archivist.shop.say({"number": "A1", "status": "in_transit", "city": "<i>Straße</i>"})
-    await _seal(tab.api)
+    await archiver.harness.ingest({"number": "A1", "status": "in_transit", "city": "<i>Straße</i>"})
+    await _seal(console.api)
     page = f"/console/shipments/{CARRIER_ID}/A1/events/1"
-    await tab.log_in("read audit pii")
-    event = await tab.text(page)
+    await console.log_in("read audit pii")
+    event = await console.text(page)
     assert '"city": "<i>Straße</i>"' in event, "the place is no personal value"
     assert "it is in the log, as it was when the root was signed" in event
-    link = re.search(r'href="(/console/messages/[^"]+)"', await (await tab.get(page)).text())
+    link = re.search(r'href="(/console/messages/[^"]+)"', await (await console.get(page)).text())
     assert link is not None
-    assert "Structure alone: every value is masked." in await tab.text(link[1])
-    token = await tab.form_token(page)
-    shown = await (await tab.post(link[1], form_token=token, why="case 9")).text()
+    assert "Structure alone: every value is masked." in await console.text(link[1])
+    token = await console.form_token(page)
+    shown = await (await console.post(link[1], form_token=token, why="case 9")).text()
     assert "&#34;number&#34;:&#34;A1&#34;" in shown.replace(" ", "")
     assert "<i>" not in shown
-    rows = await archivist.shop.rows(
+    rows = await archiver.harness.rows(
         "SELECT target, convert_from(canonical, 'UTF8')::jsonb -> 'details' ->> 'why' FROM"
         " statesvc.action WHERE verb = 'read_personal'"
     )
     assert {why for _, why in rows} == {"case 9"}
     assert all(target.startswith("message ") for target, _ in rows)
-    assert (await tab.get(page.replace("events/1", "events/2"))).status == 404
+    assert (await console.get(page.replace("events/1", "events/2"))).status == 404
 
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_form_of_evidence_opens_what_a_network_asks_for_and_remembers_the_merchant(
-    tab: Tab, scan: Statement
+    console: ConsoleClient, scan: Statement
 ) -> None:
-    await _steps(tab, scan, Status.DELIVERED)
-    await tab.log_in("read audit")
+    await _steps(console, scan, Status.DELIVERED)
+    await console.log_in("read audit")
     page = f"{PAGE}/evidence"
-    assert "<details><summary>Where the order was to go" in await (await tab.get(page)).text()
-    asked = await (await tab.get(f"{page}?for=visa")).text()
+    assert "<details><summary>Where the order was to go" in await (await console.get(page)).text()
+    asked = await (await console.get(f"{page}?for=visa")).text()
     assert "<details open><summary>Where the order was to go" in asked
     assert "<details><summary>The customer" in asked
     assert 'value="13.1"' in asked
     assert asked.count("Visa 13.1 asks for it") == 10
-    token = await tab.form_token(page)
+    token = await console.form_token(page)
     stated = {"merchant.name": "Example & Sons", "merchant.descriptor": "EXAMPLE*SPORTS"}
-    made = await tab.post(
+    made = await console.post(
         page, form_token=token, case="dp_1", form=".json", preset="visa", **stated
     )
     assert made.status == 200
-    again = await (await tab.get(f"{page}?for=visa")).text()
+    again = await (await console.get(f"{page}?for=visa")).text()
     assert 'value="Example &amp; Sons"' in again
     assert again.count("Visa 13.1 asks for it") == 8
 
 
 async def test_evidence_of_a_number_used_twice_is_of_the_parcel_whose_page_was_open(
-    tab: Tab, scan: Statement
+    console: ConsoleClient, scan: Statement
 ) -> None:
     for minutes, discriminator in enumerate(("old", "new")):
-        await tab.api.carriers.say(
+        await console.api.carriers.push(
             scan("1Z7", Status.DELIVERED, discriminator=discriminator, minutes=minutes),
             carrier_id="ups",
         )
-    await tab.log_in("read audit")
-    assert (await tab.get(f"{PAGE}/evidence")).headers[
+    await console.log_in("read audit")
+    assert (await console.get(f"{PAGE}/evidence")).headers[
         "Location"
     ] == f"{PAGE}/evidence?discriminator=new"
 
 
 async def test_without_the_add_on_evidence_no_page_leads_to_it(
-    tab: Tab, scan: Statement, monkeypatch: pytest.MonkeyPatch
+    console: ConsoleClient, scan: Statement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await _steps(tab, scan, Status.DELIVERED)
-    await tab.log_in("read audit")
-    assert "Evidence for a case" in await tab.text(PAGE)
+    await _steps(console, scan, Status.DELIVERED)
+    await console.log_in("read audit")
+    assert "Evidence for a case" in await console.text(PAGE)
     monkeypatch.setenv("STATESVC_ADDONS", "console")
-    assert "Evidence for a case" not in await tab.text(PAGE)
+    assert "Evidence for a case" not in await console.text(PAGE)
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_evidence_is_a_file_for_a_case(tab: Tab, scan: Statement) -> None:
-    await _steps(tab, scan, Status.PICKED_UP, Status.DELIVERED)
-    await tab.log_in("read audit pii")
+async def test_evidence_is_a_file_for_a_case(console: ConsoleClient, scan: Statement) -> None:
+    await _steps(console, scan, Status.PICKED_UP, Status.DELIVERED)
+    await console.log_in("read audit pii")
     page = f"{PAGE}/evidence"
-    token = await tab.form_token(page)
+    token = await console.form_token(page)
     fields = {
         "case": "dp_7",
         "ship_to.city": "springfield",
         "ship_to.country": "US",
         "form": ".json",
     }
-    made = await tab.post(page, form_token=token, **fields)
+    made = await console.post(page, form_token=token, **fields)
     assert made.status == 200, words(await made.text())
     assert made.headers["Content-Disposition"] == 'attachment; filename="evidence-ups-1Z7.json"'
     document = await made.read()
@@ -359,99 +373,101 @@ async def test_evidence_is_a_file_for_a_case(tab: Tab, scan: Statement) -> None:
     }
     wrong = words(
         await (
-            await tab.post(page, form_token=token, **{**fields, "ship_to.country": "Germany"})
+            await console.post(page, form_token=token, **{**fields, "ship_to.country": "Germany"})
         ).text()
     )
     assert "ship_to/country: should be the two letters of ISO 3166-1" in wrong
     assert (
         "springfield"
         in await (
-            await tab.post(page, form_token=token, **{**fields, "ship_to.country": "Germany"})
+            await console.post(page, form_token=token, **{**fields, "ship_to.country": "Germany"})
         ).text()
     )
-    assert (await tab.post(page, form_token=token, case=" ")).status == 422
-    early = await tab.post(page, form_token=token, **{**fields, "as_of": "2020-01-01T00:00"})
+    assert (await console.post(page, form_token=token, case=" ")).status == 422
+    early = await console.post(page, form_token=token, **{**fields, "as_of": "2020-01-01T00:00"})
     assert "no sealed event" in words(await early.text())
 
 
-async def test_what_did_not_happen_is_listed(tab: Tab, scan: Statement) -> None:
-    await _steps(tab, scan, Status.IN_TRANSIT)
-    await LogBuilder(tab.api.connection, tab.api.keyring).observe()
-    await tab.log_in("read audit")
-    text = await tab.text(PAGE)
+async def test_what_did_not_happen_is_listed(console: ConsoleClient, scan: Statement) -> None:
+    await _steps(console, scan, Status.IN_TRANSIT)
+    await LogBuilder(console.api.connection, console.api.keyring).observe()
+    await console.log_in("read audit")
+    text = await console.text(PAGE)
     assert "Not in time: stalled" in text
-    text = await tab.text(f"{PAGE}?tab=record")
+    text = await console.text(f"{PAGE}?tab=record")
     assert "no scan came for longer than is usual in its state" in text
     assert "72 statement 1" in text
 
 
-async def test_a_change_is_shown_at_the_event_that_says_it(tab: Tab, scan: Statement) -> None:
-    await tab.api.carriers.say(
+async def test_a_change_is_shown_at_the_event_that_says_it(
+    console: ConsoleClient, scan: Statement
+) -> None:
+    await console.api.carriers.push(
         scan("1Z7", Status.OUT_FOR_DELIVERY),
         scan("1Z7", None, minutes=5, kind=Kind.UNMAPPED, code="ZZ"),
     )
-    await tab.log_in("read audit")
-    text = await tab.text(PAGE)
+    await console.log_in("read audit")
+    text = await console.text(PAGE)
     assert "changed nothing" not in text.partition("Out for delivery")[2].partition("known")[0]
     assert "We do not know this code yet" in text.partition("Unknown code T/ZZ")[2]
 
 
 async def test_a_legal_hold_is_placed_and_released_and_keeps_a_shipment_from_being_erased(
-    tab: Tab, scan: Statement
+    console: ConsoleClient, scan: Statement
 ) -> None:
-    await _steps(tab, scan, Status.DELIVERED)
-    await tab.log_in("admin", may_change="on")
-    assert "/erase" in await (await tab.get(PAGE)).text()
-    assert "nobody erases its shipments" in await tab.preview(f"{PAGE}/hold", why="case 7")
-    assert "ups 1Z7: held" in await tab.act(f"{PAGE}/hold", why="case 7")
-    text = await tab.text(PAGE)
+    await _steps(console, scan, Status.DELIVERED)
+    await console.log_in("admin", may_change="on")
+    assert "/erase" in await (await console.get(PAGE)).text()
+    assert "nobody erases its shipments" in await console.preview(f"{PAGE}/hold", why="case 7")
+    assert "ups 1Z7: held" in await console.act(f"{PAGE}/hold", why="case 7")
+    text = await console.text(PAGE)
     assert "A legal hold stands on its number since" in text
     assert "case 7" in text
-    holds = await (await tab.get("/console/legal-holds")).text()
+    holds = await (await console.get("/console/legal-holds")).text()
     assert f'<a href="{PAGE}">1Z7</a>' in holds
-    assert "is under a legal hold already" in await tab.preview(f"{PAGE}/hold", why="again")
-    assert "release it first" in await tab.preview(f"{PAGE}/erase", why="they asked")
-    assert "case 7" in await tab.preview(f"{PAGE}/release-hold", why="settled")
-    assert "ups 1Z7: released" in await tab.act(f"{PAGE}/release-hold", why="settled")
-    assert "No legal hold is in force." in await tab.text("/console/legal-holds")
-    assert "settled" in await tab.text("/console/legal-holds?released=true")
-    assert "No legal hold is on this number." in await tab.preview(
+    assert "is under a legal hold already" in await console.preview(f"{PAGE}/hold", why="again")
+    assert "release it first" in await console.preview(f"{PAGE}/erase", why="they asked")
+    assert "case 7" in await console.preview(f"{PAGE}/release-hold", why="settled")
+    assert "ups 1Z7: released" in await console.act(f"{PAGE}/release-hold", why="settled")
+    assert "No legal hold is in force." in await console.text("/console/legal-holds")
+    assert "settled" in await console.text("/console/legal-holds?released=true")
+    assert "No legal hold is on this number." in await console.preview(
         f"{PAGE}/release-hold", why="twice"
     )
-    assert "Erased: 1 shipment (" in await tab.act(f"{PAGE}/erase", why="they asked")
-    assert "Its personal data was erased" in await tab.text(PAGE)
+    assert "Erased: 1 shipment (" in await console.act(f"{PAGE}/erase", why="they asked")
+    assert "Its personal data was erased" in await console.text(PAGE)
 
 
 async def test_only_an_admin_is_shown_how_to_erase_and_only_while_changes_are_allowed(
-    tab: Tab, scan: Statement
+    console: ConsoleClient, scan: Statement
 ) -> None:
-    await _steps(tab, scan, Status.DELIVERED)
-    await tab.log_in("read audit ops", may_change="on")
-    assert "/erase" not in await (await tab.get(PAGE)).text()
-    assert (await tab.get(f"{PAGE}/erase")).status == 403
-    await tab.log_in("admin")
-    assert "/erase" not in await (await tab.get(PAGE)).text()
-    refused = await tab.post(
-        f"{PAGE}/erase", form_token=await tab.form_token(PAGE), why="no", step="do"
+    await _steps(console, scan, Status.DELIVERED)
+    await console.log_in("read audit ops", may_change="on")
+    assert "/erase" not in await (await console.get(PAGE)).text()
+    assert (await console.get(f"{PAGE}/erase")).status == 403
+    await console.log_in("admin")
+    assert "/erase" not in await (await console.get(PAGE)).text()
+    refused = await console.post(
+        f"{PAGE}/erase", form_token=await console.form_token(PAGE), why="no", step="do"
     )
     assert refused.status == 403
-    assert (await tab.api.get("/v1/shipments/ups/1Z7")).body["erased"] is False
+    assert (await console.api.get("/v1/shipments/ups/1Z7")).body["erased"] is False
 
 
 async def test_of_a_number_that_was_used_twice_only_the_one_on_the_page_is_erased(
-    tab: Tab, scan: Statement
+    console: ConsoleClient, scan: Statement
 ) -> None:
     for discriminator in ("2460001~1", "2460001~2"):
-        await tab.api.carriers.say(
+        await console.api.carriers.push(
             scan("777", Status.DELIVERED, discriminator=discriminator), carrier_id="fedex"
         )
-    await tab.log_in("admin", may_change="on")
+    await console.log_in("admin", may_change="on")
     page = "/console/shipments/fedex/777"
-    assert "Erased: 1 shipment (" in await tab.act(
+    assert "Erased: 1 shipment (" in await console.act(
         f"{page}/erase?discriminator=2460001~1", why="they asked", discriminator="2460001~1"
     )
     erased = [
-        (await tab.api.get("/v1/shipments/fedex/777", params={"discriminator": each})).body[
+        (await console.api.get("/v1/shipments/fedex/777", params={"discriminator": each})).body[
             "erased"
         ]
         for each in ("2460001~1", "2460001~2")

@@ -13,7 +13,7 @@ from events.vocabulary import Status
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.subscriptions import recorded_attempts
 from tests.world.api import Api, Statement
-from tests.world.console import Tab, words
+from tests.world.console import ConsoleClient, words
 from tests.world.deliver import deliver
 
 LIST = "/console/subscriptions"
@@ -41,9 +41,9 @@ async def _actions(api: Api) -> list[tuple[str, Any]]:
     ]
 
 
-async def test_each_state_has_a_list(tab: Tab) -> None:
+async def test_each_state_has_a_list(console: ConsoleClient) -> None:
     for host in ("fine.invalid", "dead.invalid", "failing.invalid", "paused.invalid"):
-        path = await _subscribe(tab.api, host)
+        path = await _subscribe(console.api, host)
         subscription_id = path.rpartition("/")[2]
         change = {
             "dead.invalid": (
@@ -62,64 +62,72 @@ async def test_each_state_has_a_list(tab: Tab) -> None:
             ),
         }.get(host)
         if change:
-            await tab.api.carriers.execute(f"{change}%s", [subscription_id])
-    await tab.log_in("ops subscriptions")
-    assert "7 tries answered 503" in await tab.text(f"{LIST}?state=failing")
+            await console.api.carriers.execute(f"{change}%s", [subscription_id])
+    await console.log_in("ops subscriptions")
+    assert "7 tries answered 503" in await console.text(f"{LIST}?state=failing")
     for state, host in (("disabled", "dead"), ("failing", "failing"), ("paused", "paused")):
-        (page,) = await tab.api.pages("/v1/subscriptions", scopes="ops subscriptions", state=state)
+        (page,) = await console.api.pages(
+            "/v1/subscriptions", scopes="ops subscriptions", state=state
+        )
         assert [one["url"] for one in page] == [f"https://{host}.invalid/hook"]
-    (page,) = await tab.api.pages("/v1/subscriptions", scopes="ops subscriptions", state="active")
+    (page,) = await console.api.pages(
+        "/v1/subscriptions", scopes="ops subscriptions", state="active"
+    )
     assert [one["url"] for one in page] == [
         "https://fine.invalid/hook",
         "https://failing.invalid/hook",
     ]
-    assert "fine.invalid" not in await tab.text(f"{LIST}?state=paused")
+    assert "fine.invalid" not in await console.text(f"{LIST}?state=paused")
 
 
-async def test_a_subscription_is_listed_by_its_name_beside_its_id_and_url(tab: Tab) -> None:
+async def test_a_subscription_is_listed_by_its_name_beside_its_id_and_url(
+    console: ConsoleClient,
+) -> None:
     named, unnamed = (
-        await _subscribe(tab.api, name="Night mails"),
-        await _subscribe(tab.api, "other.invalid"),
+        await _subscribe(console.api, name="Night mails"),
+        await _subscribe(console.api, "other.invalid"),
     )
-    await tab.log_in("ops subscriptions")
-    listed = await tab.text(LIST)
+    await console.log_in("ops subscriptions")
+    listed = await console.text(LIST)
     assert f"{named.rpartition('/')[2]} Night mails active https://shop.invalid/hook" in listed
     assert f"{unnamed.rpartition('/')[2]} active https://other.invalid/hook" in listed
 
 
 async def test_the_overview_has_one_line_for_all_that_fail_alike_and_leads_to_their_list(
-    tab: Tab,
+    console: ConsoleClient,
 ) -> None:
     for number in range(5):
-        subscription_id = (await _subscribe(tab.api, f"shop{number}.invalid")).rpartition("/")[2]
-        await tab.api.carriers.execute(
+        subscription_id = (await _subscribe(console.api, f"shop{number}.invalid")).rpartition("/")[
+            2
+        ]
+        await console.api.carriers.execute(
             "INSERT INTO statesvc.subscription_failing (since, failures, last_at, last_outcome,"
             " last_status_code, subscription_id) SELECT c - make_interval(hours => %s), 7, c,"
             " 'refused', 503, %s FROM statesvc.clock() c",
             [number + 1, subscription_id],
         )
-    await tab.log_in("ops subscriptions")
-    page = await (await tab.get("/console")).text()
+    await console.log_in("ops subscriptions")
+    page = await (await console.get("/console")).text()
     assert words(page).count("has taken nothing") == 1
     assert (
         "subscriptions : 5 are failing; the first of them: shop4.invalid has taken nothing for 5 h"
         in words(page)
     )
     assert f'href="{LIST}?state=failing"' in page
-    await tab.api.carriers.execute(
+    await console.api.carriers.execute(
         "DELETE FROM statesvc.subscription_failing WHERE subscription_id <> %s", [subscription_id]
     )
-    assert f'href="{LIST}/{subscription_id}"' in await (await tab.get("/console")).text()
+    assert f'href="{LIST}/{subscription_id}"' in await (await console.get("/console")).text()
 
 
 async def test_attempts_are_drawn_and_listed_and_answers_are_for_who_says_why(
-    tab: Tab, scan: Statement
+    console: ConsoleClient, scan: Statement
 ) -> None:
-    path = await _subscribe(tab.api)
-    await tab.api.carriers.say(scan("1Z1", Status.PICKED_UP))
-    await deliver(tab.api.connection, tab.api.keyring, AttemptOutcome.REFUSED, 503)
-    await tab.log_in("ops subscriptions pii")
-    text = await tab.text(path)
+    path = await _subscribe(console.api)
+    await console.api.carriers.push(scan("1Z1", Status.PICKED_UP))
+    await deliver(console.api.connection, console.api.keyring, AttemptOutcome.REFUSED, 503)
+    await console.log_in("ops subscriptions pii")
+    text = await console.text(path)
     assert "answered 503" in text
     assert "ups 1Z1" in text
     assert "Answers may repeat personal data" in text
@@ -127,63 +135,65 @@ async def test_attempts_are_drawn_and_listed_and_answers_are_for_who_says_why(
     assert "0 delivered, 1 failed" in text
     assert "Waiting 1 oldest" in text
     assert "Delivered, last hour 0 % 0 of 1 tries" in text
-    assert "1Z1" in await tab.text(f"{path}?tab=waiting")
+    assert "1Z1" in await console.text(f"{path}?tab=waiting")
     assert (
         "answered 503"
-        not in (await tab.text(f"{path}?outcome=delivered"))
+        not in (await console.text(f"{path}?outcome=delivered"))
         .partition("Attempts")[2]
         .partition("What it gets")[0]
     )
-    before = await _actions(tab.api)
-    token = await tab.form_token(path)
-    unsaid = await tab.post(path, form_token=token, why="")
+    before = await _actions(console.api)
+    token = await console.form_token(path)
+    unsaid = await console.post(path, form_token=token, why="")
     assert unsaid.status == 422
-    assert await _actions(tab.api) == before
-    shown = words(await (await tab.post(path, form_token=token, why="ticket 3")).text())
+    assert await _actions(console.api) == before
+    shown = words(await (await console.post(path, form_token=token, why="ticket 3")).text())
     assert "This reading is an entry of the log." in shown
-    assert (await _actions(tab.api))[-1] == ("read_personal", "ticket 3")
+    assert (await _actions(console.api))[-1] == ("read_personal", "ticket 3")
 
 
 async def test_the_last_hour_says_where_it_begins_when_there_was_too_much(
-    tab: Tab, scan: Statement, monkeypatch: pytest.MonkeyPatch
+    console: ConsoleClient, scan: Statement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorded_attempts, "RECENT_TRIES_MAX", 2)
-    path = await _subscribe(tab.api)
-    await tab.api.carriers.say(
+    path = await _subscribe(console.api)
+    await console.api.carriers.push(
         scan("1Z1", Status.PICKED_UP), scan("1Z2", Status.PICKED_UP), scan("1Z3", Status.PICKED_UP)
     )
-    await deliver(tab.api.connection, tab.api.keyring)
-    await tab.log_in("ops subscriptions")
-    text = await tab.text(path)
+    await deliver(console.api.connection, console.api.keyring)
+    await console.log_in("ops subscriptions")
+    text = await console.text(path)
     assert "2 requests, minute by minute" in text
     assert "only what began since" in text
 
 
-async def test_what_an_operator_does_is_on_record_with_its_why(tab: Tab, scan: Statement) -> None:
-    path = await _subscribe(tab.api)
-    await tab.api.carriers.say(scan("1Z1", Status.PICKED_UP))
-    await deliver(tab.api.connection, tab.api.keyring)
-    await tab.log_in("ops subscriptions", may_change="on")
-    assert "Paused: " in await tab.act(f"{path}/pause", why="they asked")
-    assert "It is paused already." in await tab.preview(f"{path}/pause", why="twice")
-    assert "Resumed: " in await tab.act(f"{path}/resume", why="they are back")
-    assert " ms" in await tab.act(f"{path}/test", why="is it up", type="subscription.test")
-    would = await tab.preview(f"{path}/replay", why="they lost it", **RANGE)
+async def test_what_an_operator_does_is_on_record_with_its_why(
+    console: ConsoleClient, scan: Statement
+) -> None:
+    path = await _subscribe(console.api)
+    await console.api.carriers.push(scan("1Z1", Status.PICKED_UP))
+    await deliver(console.api.connection, console.api.keyring)
+    await console.log_in("ops subscriptions", may_change="on")
+    assert "Paused: " in await console.act(f"{path}/pause", why="they asked")
+    assert "It is paused already." in await console.preview(f"{path}/pause", why="twice")
+    assert "Resumed: " in await console.act(f"{path}/resume", why="they are back")
+    assert " ms" in await console.act(f"{path}/test", why="is it up", type="subscription.test")
+    would = await console.preview(f"{path}/replay", why="they lost it", **RANGE)
     assert "0 of 1 would be sent again" in would
     assert "1 that the receiver has taken" in would
-    done = await tab.act(f"{path}/replay", why="they lost it", delivered_too="1", **RANGE)
+    done = await console.act(f"{path}/replay", why="they lost it", delivered_too="1", **RANGE)
     assert "1 of 1 are sent again" in done
-    await deliver(tab.api.connection, tab.api.keyring)
+    await deliver(console.api.connection, console.api.keyring)
     again = re.search(
-        rf'href="({path}/notifications/n1-[^"/]+/resend)"', await (await tab.get(path)).text()
+        rf'href="({path}/notifications/n1-[^"/]+/resend)"', await (await console.get(path)).text()
     )
     assert again is not None
-    assert "is sent again." in await tab.act(again[1], why="that one")
-    secret = await tab.act(f"{path}/rotate-secret", why="leaked", grace_hours="1")
+    assert "is sent again." in await console.act(again[1], why="that one")
+    secret = await console.act(f"{path}/rotate-secret", why="leaked", grace_hours="1")
     assert "whsec_" in secret
     assert "signs too for 1 h" in secret
-    assert "whsec_" not in await tab.text(path)
-    assert (await _actions(tab.api))[1:] == [
+    assert "whsec_" not in await console.text(path)
+    assert (await _actions(console.api))[1:] == [
         ("subscription.pause", "they asked"),
         ("subscription.resume", "they are back"),
         ("subscription.test", "is it up"),
@@ -193,44 +203,44 @@ async def test_what_an_operator_does_is_on_record_with_its_why(tab: Tab, scan: S
     ]
 
 
-async def test_one_is_created_and_its_secret_is_shown_once(tab: Tab) -> None:
-    await tab.log_in("ops subscriptions", may_change="on")
-    made = await tab.act(
+async def test_one_is_created_and_its_secret_is_shown_once(console: ConsoleClient) -> None:
+    await console.log_in("ops subscriptions", may_change="on")
+    made = await console.act(
         f"{LIST}/create", why="a shop", url="https://shop.invalid/new", carriers="ups, fedex"
     )
     assert "whsec_" in made
-    listed = await tab.text(LIST)
+    listed = await console.text(LIST)
     assert "https://shop.invalid/new" in listed
     assert "whsec_" not in listed
-    assert await _actions(tab.api) == [("subscription.create", "a shop")]
-    refused = await tab.preview(f"{LIST}/create", why="x", url="shop.invalid", carriers="upps")
+    assert await _actions(console.api) == [("subscription.create", "a shop")]
+    refused = await console.preview(f"{LIST}/create", why="x", url="shop.invalid", carriers="upps")
     assert "carriers/0" in refused
 
 
-async def test_its_rate_is_bounded_and_it_is_deleted(tab: Tab) -> None:
-    path = await _subscribe(tab.api)
-    await tab.log_in("ops subscriptions", may_change="on")
+async def test_its_rate_is_bounded_and_it_is_deleted(console: ConsoleClient) -> None:
+    path = await _subscribe(console.api)
+    await console.log_in("ops subscriptions", may_change="on")
     change = {
         "url": "https://shop.invalid/hook",
         "parcels": "all",
         "payload": "thin",
         "coalesce": "1",
     }
-    would = await tab.preview(f"{path}/change", why="contract", **change, rate_per_second="2.5")
+    would = await console.preview(f"{path}/change", why="contract", **change, rate_per_second="2.5")
     assert "rate per second 2.5" in would
     assert "url https" not in would
-    assert "is changed" in await tab.act(
+    assert "is changed" in await console.act(
         f"{path}/change", why="contract", **change, rate_per_second="2.5"
     )
-    assert "At most a second 2.5" in await tab.text(path)
-    assert "rate_per_second: " in await tab.preview(
+    assert "At most a second 2.5" in await console.text(path)
+    assert "rate_per_second: " in await console.preview(
         f"{path}/change", why="contract", **change, rate_per_second="fast"
     )
-    same = await tab.preview(f"{path}/change", why="contract", **change, rate_per_second="2.5")
+    same = await console.preview(f"{path}/change", why="contract", **change, rate_per_second="2.5")
     assert "It is so already." in same
-    assert "is deleted." in await tab.act(f"{path}/delete", why="they left")
-    assert (await tab.get(path)).status == 404
-    assert (await _actions(tab.api))[1:] == [
+    assert "is deleted." in await console.act(f"{path}/delete", why="they left")
+    assert (await console.get(path)).status == 404
+    assert (await _actions(console.api))[1:] == [
         ("subscription.change", "contract"),
         ("subscription.delete", "they left"),
     ]
@@ -240,24 +250,28 @@ async def test_its_rate_is_bounded_and_it_is_deleted(tab: Tab) -> None:
     "fields",
     [{"since": "yesterday"}, {"since": "2026-01-02T00:00", "until": "2026-01-01T00:00"}, {}],
 )
-async def test_a_bad_range_says_what_is_wrong(tab: Tab, fields: dict[str, str]) -> None:
-    path = await _subscribe(tab.api)
-    await tab.log_in("ops subscriptions", may_change="on")
-    assert "since" in await tab.preview(f"{path}/replay", why="x", **fields)
-    assert "grace_hours" in await tab.preview(f"{path}/rotate-secret", why="x", grace_hours="1000")
+async def test_a_bad_range_says_what_is_wrong(
+    console: ConsoleClient, fields: dict[str, str]
+) -> None:
+    path = await _subscribe(console.api)
+    await console.log_in("ops subscriptions", may_change="on")
+    assert "since" in await console.preview(f"{path}/replay", why="x", **fields)
+    assert "grace_hours" in await console.preview(
+        f"{path}/rotate-secret", why="x", grace_hours="1000"
+    )
 
 
-async def test_a_key_sees_and_changes_those_of_its_owner_alone(tab: Tab) -> None:
-    path = await _subscribe(tab.api)
-    await tab.api.carriers.execute("UPDATE statesvc.subscription SET owner = 'other'")
-    await tab.log_in("subscriptions", may_change="on")
-    assert "shop.invalid" not in await tab.text(LIST)
-    token = await tab.form_token(LIST)
+async def test_a_key_sees_and_changes_those_of_its_owner_alone(console: ConsoleClient) -> None:
+    path = await _subscribe(console.api)
+    await console.api.carriers.execute("UPDATE statesvc.subscription SET owner = 'other'")
+    await console.log_in("subscriptions", may_change="on")
+    assert "shop.invalid" not in await console.text(LIST)
+    token = await console.form_token(LIST)
     for deed in ("pause", "rotate-secret", "replay", "test"):
-        refused = await tab.post(
+        refused = await console.post(
             f"{path}/{deed}", form_token=token, why="mine", step="do", since="2026-01-01T00:00"
         )
         assert "there is no subscription" in await refused.text()
-    assert (await tab.get(path)).status == 404
-    assert (await tab.get(f"{LIST}/{uuid4()}")).status == 404
-    assert (await tab.get(f"{LIST}/x")).status == 422
+    assert (await console.get(path)).status == 404
+    assert (await console.get(f"{LIST}/{uuid4()}")).status == 404
+    assert (await console.get(f"{LIST}/x")).status == 422

@@ -3,7 +3,7 @@
 from events.vocabulary import Kind, Status
 from tests.statesvc.api.test_dead_letter_replay import open_dead_letters, rows, settle_messages
 from tests.world.api import Api, Statement
-from tests.world.console import Tab, words
+from tests.world.console import ConsoleClient, words
 
 UPS = "/console/carriers/ups"
 CODE = f"{UPS}/code?raw_type=Q&raw_code=77"
@@ -16,112 +16,118 @@ DELIVERED = {
 
 
 async def _push(api: Api, scan: Statement) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         scan("1Z1", Status.IN_TRANSIT),
         scan("1Z1", None, minutes=1, kind=Kind.UNMAPPED, type="Q", code="77"),
     )
     await settle_messages(api)
 
 
-async def test_a_code_is_found_mapped_and_its_history_read_again(tab: Tab, scan: Statement) -> None:
-    await _push(tab.api, scan)
-    await tab.log_in("ops", may_change="on")
-    (dead_letter_id,) = await open_dead_letters(tab.api)
+async def test_a_code_is_found_mapped_and_its_history_read_again(
+    console: ConsoleClient, scan: Statement
+) -> None:
+    await _push(console.api, scan)
+    await console.log_in("ops", may_change="on")
+    (dead_letter_id,) = await open_dead_letters(console.api)
     dead_letter = f"/console/dead-letters/{dead_letter_id}"
-    assert "Q/77" in await tab.text(dead_letter)
-    assert "map it first" in await tab.act(f"{dead_letter}/replay", why="try")
+    assert "Q/77" in await console.text(dead_letter)
+    assert "map it first" in await console.act(f"{dead_letter}/replay", why="try")
     assert (
         'href="/console/carriers/ups/code?raw_type=Q&amp;raw_code=77"'
-        in await (await tab.get(UPS)).text()
+        in await (await console.get(UPS)).text()
     )
-    assert "1Z1" in await tab.text(CODE)
-    would = await tab.preview(f"{UPS}/teach", why="their list", **DELIVERED)
+    assert "1Z1" in await console.text(CODE)
+    would = await console.preview(f"{UPS}/teach", why="their list", **DELIVERED)
     assert "1 event of 1 shipment" in would
     assert "Q/77" in would
-    assert await rows(tab.api, "SELECT revision FROM statesvc.code_mapping") == []
-    taught = await tab.act(f"{UPS}/teach", why="their list", **DELIVERED)
+    assert await rows(console.api, "SELECT revision FROM statesvc.code_mapping") == []
+    taught = await console.act(f"{UPS}/teach", why="their list", **DELIVERED)
     assert "revision 1; in effect at the next claim Its history is not read again yet." in taught
     assert "their list" in taught
-    done = await tab.act(f"{UPS}/mappings/1/renormalize", why="their list")
+    done = await console.act(f"{UPS}/mappings/1/renormalize", why="their list")
     assert "1 message read again: 2 events corrected, 1 changes of status" in done
     assert f"dead letter {dead_letter_id} is settled" in done
-    page = await (await tab.get(f"{UPS}/mappings/1")).text()
+    page = await (await console.get(f"{UPS}/mappings/1")).text()
     assert f'href="{UPS}/unmap?raw_type=Q&amp;raw_code=77"' in page
     code = {"raw_type": "Q", "raw_code": "77"}
-    assert "revision 2" in await tab.act(f"{UPS}/unmap", why="a mistake", **code)
-    assert "as the normalizer says" in await tab.text(f"{UPS}/mappings/1")
-    refused = await tab.preview(f"{UPS}/unmap", why="again", **code)
+    assert "revision 2" in await console.act(f"{UPS}/unmap", why="a mistake", **code)
+    assert "as the normalizer says" in await console.text(f"{UPS}/mappings/1")
+    refused = await console.preview(f"{UPS}/unmap", why="again", **code)
     assert "no mapping of the code is in effect" in refused
-    assert "their list" in await tab.text("/console/record")
+    assert "their list" in await console.text("/console/record")
 
 
 async def test_what_another_operator_mapped_meanwhile_is_not_replaced(
-    tab: Tab, scan: Statement
+    console: ConsoleClient, scan: Statement
 ) -> None:
-    await _push(tab.api, scan)
-    await tab.log_in("ops", may_change="on")
-    token = await tab.form_token(f"{UPS}/teach")
+    await _push(console.api, scan)
+    await console.log_in("ops", may_change="on")
+    token = await console.form_token(f"{UPS}/teach")
     order = {"form_token": token, "why": "slow", **DELIVERED, "replaces": "0", "step": "do"}
-    await tab.act(f"{UPS}/teach", why="fast", **{**DELIVERED, "meaning.status": "in_transit"})
-    refused = words(await (await tab.post(f"{UPS}/teach", **order)).text())
+    await console.act(f"{UPS}/teach", why="fast", **{**DELIVERED, "meaning.status": "in_transit"})
+    refused = words(await (await console.post(f"{UPS}/teach", **order)).text())
     assert "preview it again" in refused
-    assert await rows(tab.api, "SELECT revision FROM statesvc.code_mapping") == [(1,)]
+    assert await rows(console.api, "SELECT revision FROM statesvc.code_mapping") == [(1,)]
 
 
-async def test_what_cannot_be_meant_is_refused(tab: Tab) -> None:
-    await tab.log_in("ops", may_change="on")
-    assert "name the code" in await tab.preview(f"{UPS}/teach", why="x", **{"meaning.kind": "info"})
-    assert "a scan has a status" in await tab.preview(
+async def test_what_cannot_be_meant_is_refused(console: ConsoleClient) -> None:
+    await console.log_in("ops", may_change="on")
+    assert "name the code" in await console.preview(
+        f"{UPS}/teach", why="x", **{"meaning.kind": "info"}
+    )
+    assert "a scan has a status" in await console.preview(
         f"{UPS}/teach", why="x", raw_code="9", **{"meaning.kind": "scan"}
     )
-    assert "no event has this code" in await tab.preview(
+    assert "no event has this code" in await console.preview(
         f"{UPS}/teach", why="x", raw_code="(.*)+$", **{"meaning.kind": "info"}
     )
-    assert "stands for any text" in await tab.preview(
+    assert "stands for any text" in await console.preview(
         f"{UPS}/teach", why="x", raw_code="text", **{"meaning.kind": "info"}
     )
-    assert (await tab.get("/console/carriers/nobody/code")).status == 404
-    assert (await tab.get(f"{UPS}/mappings/7")).status == 404
-    assert (await tab.get(f"{UPS}/mappings/x")).status == 422
+    assert (await console.get("/console/carriers/nobody/code")).status == 404
+    assert (await console.get(f"{UPS}/mappings/7")).status == 404
+    assert (await console.get(f"{UPS}/mappings/x")).status == 422
 
 
 async def test_texts_are_shown_to_who_says_why_and_a_text_is_mapped_by_what_stands_for_it(
-    tab: Tab, scan: Statement
+    console: ConsoleClient, scan: Statement
 ) -> None:
     printed = "Left with <b>Ann</b>"
-    await tab.api.carriers.say(
+    await console.api.carriers.push(
         scan("1Z2", None, kind=Kind.UNMAPPED, type=None, code=printed, description=printed)
     )
-    await tab.log_in("ops pii", may_change="on")
+    await console.log_in("ops pii", may_change="on")
     path = f"{UPS}/code?raw_code=text"
-    page = await (await tab.get(path)).text()
+    page = await (await console.get(path)).text()
     assert "Ann" not in page
     assert "teach?raw_code=text-" in page
-    token = await tab.form_token(path)
+    token = await console.form_token(path)
     shown = await (
-        await tab.post(f"{UPS}/code", form_token=token, raw_code="text", why="ticket 9")
+        await console.post(f"{UPS}/code", form_token=token, raw_code="text", why="ticket 9")
     ).text()
     assert "Left with &lt;b&gt;Ann" in shown
     (canonical,) = (
-        await rows(tab.api, "SELECT canonical FROM statesvc.action WHERE verb = 'read_personal'")
+        await rows(
+            console.api, "SELECT canonical FROM statesvc.action WHERE verb = 'read_personal'"
+        )
     )[0]
     assert b"ticket 9" in bytes(canonical)
-    assert "revision 1" in await tab.act(
+    assert "revision 1" in await console.act(
         f"{UPS}/teach", why="as they wrote", raw_code=printed, **{"meaning.kind": "info"}
     )
 
 
 async def test_a_code_is_mapped_as_its_text_proposes_with_one_form(
-    tab: Tab, scan: Statement
+    console: ConsoleClient, scan: Statement
 ) -> None:
-    await tab.api.carriers.say(
+    await console.api.carriers.push(
         scan("1Z2", None, kind=Kind.UNMAPPED, type="D", code="ZZ8", description="Zugestellt")
     )
-    await tab.log_in("ops", may_change="on")
-    page = await (await tab.get(f"{UPS}/code?raw_type=D&raw_code=ZZ8")).text()
+    await console.log_in("ops", may_change="on")
+    page = await (await console.get(f"{UPS}/code?raw_type=D&raw_code=ZZ8")).text()
     assert "Map as delivered" in page
     assert "Zugestellt" not in page
     form = await (
-        await tab.get(f"{UPS}/teach?raw_type=D&raw_code=ZZ8&meaning.status=delivered")
+        await console.get(f"{UPS}/teach?raw_type=D&raw_code=ZZ8&meaning.status=delivered")
     ).text()
     assert '<option value="delivered" selected' in form

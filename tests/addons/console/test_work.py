@@ -5,7 +5,7 @@ import pytest
 
 from statesvc.reading.rollout_store import list_rollouts, rollout_of
 from tests.world.api import Api
-from tests.world.console import Tab
+from tests.world.console import ConsoleClient
 
 
 async def _say_hello(
@@ -18,69 +18,75 @@ async def _say_hello(
     )
 
 
-async def test_a_carrier_shows_what_it_pushed_and_the_rest_is_folded_away(tab: Tab) -> None:
-    await _say_hello(tab.api, "ups")
-    await tab.log_in("ops")
-    text = await tab.text("/console/carriers")
+async def test_a_carrier_shows_what_it_pushed_and_the_rest_is_folded_away(
+    console: ConsoleClient,
+) -> None:
+    await _say_hello(console.api, "ups")
+    await console.log_in("ops")
+    text = await console.text("/console/carriers")
     assert "ups" in text.partition("carriers without anything to see")[0]
     assert "30 %" in text
     assert "dhl" not in text.partition("carriers without anything to see")[0]
-    one = await tab.text("/console/carriers/ups")
+    one = await console.text("/console/carriers/ups")
     assert "10, 30 % repeated" in one
     assert "5 min ago" in one
-    assert (await tab.get("/console/carriers/nobody")).status == 404
+    assert (await console.get("/console/carriers/nobody")).status == 404
 
 
-async def test_every_carrier_is_held_at_once(tab: Tab) -> None:
-    await tab.log_in("ops", may_change="on")
-    await tab.act("/console/carriers/all/hold", why="drill")
-    assert "Every carrier is on hold." in await tab.text("/console/carriers")
-    assert (await rollout_of(tab.api.connection, "ups")).held
+async def test_every_carrier_is_held_at_once(console: ConsoleClient) -> None:
+    await console.log_in("ops", may_change="on")
+    await console.act("/console/carriers/all/hold", why="drill")
+    assert "Every carrier is on hold." in await console.text("/console/carriers")
+    assert (await rollout_of(console.api.connection, "ups")).held
 
 
-async def test_the_rollout_says_what_it_would_do_and_refuses_what_cannot_be(tab: Tab) -> None:
-    await tab.log_in("ops", may_change="on")
-    refused = await tab.preview(
+async def test_the_rollout_says_what_it_would_do_and_refuses_what_cannot_be(
+    console: ConsoleClient,
+) -> None:
+    await console.log_in("ops", may_change="on")
+    refused = await console.preview(
         "/console/carriers/ups/rollout", why="try", candidate="99", percent="5"
     )
     assert "no candidate version of this name" in refused
-    assert "percent: should be an integer" in await tab.preview(
+    assert "percent: should be an integer" in await console.preview(
         "/console/carriers/ups/rollout", why="x", candidate="99", percent="many"
     )
-    would = await tab.preview("/console/carriers/ups/rollout", why="end it", candidate="")
+    would = await console.preview("/console/carriers/ups/rollout", why="end it", candidate="")
     assert "It is so already." in would
 
 
-async def test_another_fleet_takes_part_in_a_rollout_by_the_form(tab: Tab) -> None:
-    await tab.log_in("ops", may_change="on")
+async def test_another_fleet_takes_part_in_a_rollout_by_the_form(console: ConsoleClient) -> None:
+    await console.log_in("ops", may_change="on")
     asked = {"why": "strangle it", "stable": "old@1", "candidate": "1", "percent": "1"}
-    would = await tab.preview("/console/carriers/ups/rollout", **asked)
+    would = await console.preview("/console/carriers/ups/rollout", **asked)
     assert "stable old@1 candidate 1 percent 0 1" in would
-    done = await tab.act("/console/carriers/ups/rollout", **asked)
+    done = await console.act("/console/carriers/ups/rollout", **asked)
     assert "ups: 1 % to 1, the rest to old@1; in effect at the next claim" in done
-    (rollout,) = await list_rollouts(tab.api.connection)
+    (rollout,) = await list_rollouts(console.api.connection)
     assert (rollout.stable, rollout.candidate, rollout.percent) == ("old@1", "1", 1)
-    assert "old@1" in await tab.text("/console/carriers/ups")
+    assert "old@1" in await console.text("/console/carriers/ups")
 
 
-async def test_without_a_why_nothing_is_shown_or_done(tab: Tab) -> None:
-    await tab.log_in("ops", may_change="on")
+async def test_without_a_why_nothing_is_shown_or_done(console: ConsoleClient) -> None:
+    await console.log_in("ops", may_change="on")
     for why in ("", "  ", "x" * 1001):
-        text = await tab.preview("/console/carriers/ups/hold", why=why, step="do")
+        text = await console.preview("/console/carriers/ups/hold", why=why, step="do")
         assert "Say why" in text
-    assert not (await rollout_of(tab.api.connection, "ups")).held
+    assert not (await rollout_of(console.api.connection, "ups")).held
 
 
-async def test_a_session_that_only_reads_changes_nothing(tab: Tab) -> None:
-    await tab.log_in("ops")
-    page = await (await tab.get("/console/carriers/ups")).text()
+async def test_a_session_that_only_reads_changes_nothing(console: ConsoleClient) -> None:
+    await console.log_in("ops")
+    page = await (await console.get("/console/carriers/ups")).text()
     assert 'href="/console/carriers/ups/hold"' not in page
     assert 'disabled title="This session only reads: allow changes first">Hold</button>' in page
-    assert (await tab.get("/console/carriers/ups/hold")).status == 403
-    token = await tab.form_token("/console/carriers")
-    refused = await tab.post("/console/carriers/ups/hold", form_token=token, why="no", step="do")
+    assert (await console.get("/console/carriers/ups/hold")).status == 403
+    token = await console.form_token("/console/carriers")
+    refused = await console.post(
+        "/console/carriers/ups/hold", form_token=token, why="no", step="do"
+    )
     assert refused.status == 403
-    assert not (await rollout_of(tab.api.connection, "ups")).held
+    assert not (await rollout_of(console.api.connection, "ups")).held
 
 
 @pytest.mark.parametrize(
@@ -93,49 +99,51 @@ async def test_a_session_that_only_reads_changes_nothing(tab: Tab) -> None:
         "/console/notices",
     ],
 )
-async def test_a_key_without_the_scope_sees_no_such_screen(tab: Tab, path: str) -> None:
-    await tab.log_in("read", may_change="on")
-    assert (await tab.get(path)).status == 403
-    assert path not in await (await tab.get("/console")).text()
+async def test_a_key_without_the_scope_sees_no_such_screen(
+    console: ConsoleClient, path: str
+) -> None:
+    await console.log_in("read", may_change="on")
+    assert (await console.get(path)).status == 403
+    assert path not in await (await console.get("/console")).text()
 
 
-async def test_the_queue_shows_what_waits_and_hides_zeros(tab: Tab) -> None:
-    await tab.log_in("ops")
-    assert "No message waits. No notification waits." in await tab.text("/console/queue")
+async def test_the_queue_shows_what_waits_and_hides_zeros(console: ConsoleClient) -> None:
+    await console.log_in("ops")
+    assert "No message waits. No notification waits." in await console.text("/console/queue")
 
 
-async def test_workers_in_trouble_come_first(tab: Tab) -> None:
-    await tab.api.carriers.execute(
+async def test_workers_in_trouble_come_first(console: ConsoleClient) -> None:
+    await console.api.carriers.execute(
         "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at,"
         " last_seen_at) SELECT w, 'worker', 'h', 1, v, c - interval '1 day', c - make_interval(secs"
         " => s) FROM statesvc.clock() c, (VALUES ('w-alive', '2', 3), ('w-old', '1', 4), ('w-gone',"
         " '2', 100)) AS t(w, v, s)"
     )
-    await tab.log_in("ops")
-    text = await tab.text("/console/workers")
+    await console.log_in("ops")
+    text = await console.text("/console/workers")
     assert "Several versions run: 1, 2." in text
     assert text.index("w-gone") < text.index("w-alive")
 
 
-async def test_a_notice_is_marked_as_seen(tab: Tab) -> None:
-    await tab.api.carriers.execute(
+async def test_a_notice_is_marked_as_seen(console: ConsoleClient) -> None:
+    await console.api.carriers.execute(
         "INSERT INTO statesvc.notice (kind, target, created_at, details) VALUES"
         " ('subscription.failing', 'x', statesvc.clock(), %s)",
         [orjson.dumps({"host": "<script>alert(1)</script>"}).decode()],
     )
-    await tab.log_in("ops", may_change="on")
-    page = await (await tab.get("/console/notices")).text()
+    await console.log_in("ops", may_change="on")
+    page = await (await console.get("/console/notices")).text()
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
-    after = await tab.act("/console/notices/1/seen", why="called them")
+    after = await console.act("/console/notices/1/seen", why="called them")
     assert "Notice 1 is marked as seen." in after
 
 
-async def test_the_record_is_filtered(tab: Tab) -> None:
-    await tab.log_in("ops", may_change="on")
+async def test_the_record_is_filtered(console: ConsoleClient) -> None:
+    await console.log_in("ops", may_change="on")
     for number in range(3):
-        await tab.act("/console/carriers/ups/hold", why=f"hold {number}")
-        await tab.act("/console/carriers/ups/release", why=f"release {number}")
-    text = await tab.text("/console/record?verb=release")
+        await console.act("/console/carriers/ups/hold", why=f"hold {number}")
+        await console.act("/console/carriers/ups/release", why=f"release {number}")
+    text = await console.text("/console/record?verb=release")
     assert "hold 1" not in text
     assert "release 1" in text

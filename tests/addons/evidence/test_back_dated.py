@@ -22,7 +22,7 @@ async def back_dated_bundle(log: LogBuilder, database: Any) -> dict[str, Any]:
     await log.seal()
     clock = Clock(database.owner_dsn)
     await clock.advance(-3600)
-    await log.say(scan(NUMBER, 1, Status.PICKED_UP))
+    await log.append(scan(NUMBER, 1, Status.PICKED_UP))
     await clock.advance(3600)
     await log.seal()
     return await bundle_of(log)

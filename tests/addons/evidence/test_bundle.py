@@ -55,7 +55,7 @@ async def bundle_of(log: LogBuilder, number: str = NUMBER, **wish: Any) -> dict[
 async def gathered(database: Any, *, personal: bool = True) -> dict[str, Any]:
     async with log_builder(database) as log:
         await log.everything()
-        await log.say(
+        await log.append(
             scan(
                 NUMBER,
                 70,
@@ -108,7 +108,7 @@ async def test_without_the_scope_nothing_personal_is_in_it_and_it_verifies_all_t
 
 async def test_after_an_erasure_it_says_so_and_verifies(event_log: LogBuilder) -> None:
     await event_log.parcel(NUMBER)
-    await event_log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
+    await event_log.append(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
     await event_log.connection.execute(
         "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now()"
     )

@@ -61,7 +61,7 @@ STATEMENT = MerchantStatement.model_validate(STATED)
 
 
 async def delivered(log: LogBuilder) -> None:
-    await log.say(
+    await log.append(
         scan(NUMBER, 1, Status.PICKED_UP), scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe")
     )
     await log.seal()
@@ -71,10 +71,10 @@ async def test_as_of_a_day_it_has_what_was_sealed_by_then_and_the_head_that_was_
     database: Any, event_log: LogBuilder
 ) -> None:
     clock = database.clock
-    await event_log.say(scan(NUMBER, 1, Status.PICKED_UP))
+    await event_log.append(scan(NUMBER, 1, Status.PICKED_UP))
     before = await event_log.seal()
     await clock.advance(3600)
-    await event_log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
+    await event_log.append(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
     await event_log.seal()
     row = await event_log.rows(
         "SELECT created_at FROM statesvc.checkpoint ORDER BY tree_size DESC LIMIT 1"
@@ -138,13 +138,15 @@ async def test_what_the_merchant_states_is_marked_so_and_bound_to_the_entry_by_i
 async def test_shipped_is_said_only_of_a_pick_up_scan_that_was_not_taken_back(
     event_log: LogBuilder,
 ) -> None:
-    await event_log.say(scan(NUMBER, 0, Status.INFO_RECEIVED), scan(NUMBER, 5, Status.IN_TRANSIT))
+    await event_log.append(
+        scan(NUMBER, 0, Status.INFO_RECEIVED), scan(NUMBER, 5, Status.IN_TRANSIT)
+    )
     await event_log.seal()
     unpicked = await bundle_of(event_log)
-    await event_log.say(scan(NUMBER, 3, Status.PICKED_UP, native_id="pick-up"))
+    await event_log.append(scan(NUMBER, 3, Status.PICKED_UP, native_id="pick-up"))
     await event_log.seal()
     picked = await bundle_of(event_log)
-    await event_log.say(
+    await event_log.append(
         scan(NUMBER, 9, None, kind=Kind.CORRECTION, corrects="pick-up", native_id="undo")
     )
     await event_log.seal()
@@ -168,16 +170,16 @@ async def test_shipped_is_said_only_of_a_pick_up_scan_that_was_not_taken_back(
 async def test_the_service_is_what_the_carrier_last_called_it_and_both_verifiers_hold_it_against_the_events(
     event_log: LogBuilder,
 ) -> None:
-    await event_log.say(scan(NUMBER, 0, Status.PICKED_UP))
+    await event_log.append(scan(NUMBER, 0, Status.PICKED_UP))
     await event_log.seal()
     unnamed = await bundle_of(event_log)
-    await event_log.say(
+    await event_log.append(
         scan(NUMBER, 1, Status.IN_TRANSIT, service="UPS Ground"),
         scan(NUMBER, 2, Status.IN_TRANSIT, service="UPS GROUND"),
     )
     await event_log.seal()
     named = await bundle_of(event_log)
-    await event_log.say(scan(NUMBER, 3, Status.DELIVERED, service="UPS Next Day Air"))
+    await event_log.append(scan(NUMBER, 3, Status.DELIVERED, service="UPS Next Day Air"))
     await event_log.seal()
     gathered = await gathered_of(event_log)
     changed = await bundle_of(event_log)

@@ -26,7 +26,7 @@ async def _raw(api: Any, accept: str, scopes: str = "audit pii") -> tuple[int, s
 
 @pytest.mark.usefixtures("own_processes")
 async def test_the_evidence_verifies_and_comes_in_three_forms(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("5", Status.DELIVERED, signed_by="J. <b>Doe</b>"))
+    await api.carriers.push(scan("5", Status.DELIVERED, signed_by="J. <b>Doe</b>"))
     assert (await _raw(api, "*/*"))[0] == 409, "nothing is sealed yet"
     await LogBuilder(api.connection, api.keyring).seal()
     status, kind, document = await _raw(api, "*/*")
@@ -53,7 +53,7 @@ async def test_the_evidence_verifies_and_comes_in_three_forms(api: Any, scan: An
 async def test_evidence_for_a_case_is_on_record_and_nothing_of_the_statement_is(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(scan("5", Status.DELIVERED, signed_by="J. Doe"))
+    await api.carriers.push(scan("5", Status.DELIVERED, signed_by="J. Doe"))
     await LogBuilder(api.connection, api.keyring).seal()
     stated = {
         "case": "dp_7",
@@ -93,7 +93,7 @@ async def test_evidence_for_a_case_is_on_record_and_nothing_of_the_statement_is(
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_browser_runs_and_loads_nothing_of_it(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("5", Status.DELIVERED, signed_by="J. Doe"))
+    await api.carriers.push(scan("5", Status.DELIVERED, signed_by="J. Doe"))
     await LogBuilder(api.connection, api.keyring).seal()
     for accept in ("text/html", "application/json"):
         headers = {"Authorization": f"Bearer {await api.key('audit pii')}", "Accept": accept}
@@ -111,7 +111,7 @@ async def test_a_browser_runs_and_loads_nothing_of_it(api: Any, scan: Any) -> No
 async def test_a_statement_that_does_not_fit_is_refused_without_repeating_it(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(scan("5", Status.DELIVERED))
+    await api.carriers.push(scan("5", Status.DELIVERED))
     headers = {"Authorization": f"Bearer {await api.key('audit')}"}
     async with api.client.post(
         PATH, json={"case": "Erika Mustermann"}, headers=headers
@@ -140,7 +140,7 @@ async def test_of_a_number_that_was_used_twice_one_says_which_parcel_is_meant(
     api: Any, scan: Any
 ) -> None:
     for minutes, discriminator in enumerate(("old", "")):
-        await api.carriers.say(
+        await api.carriers.push(
             scan("5", Status.DELIVERED, discriminator=discriminator, minutes=minutes)
         )
     await LogBuilder(api.connection, api.keyring).seal()

@@ -27,7 +27,7 @@ async def _payload(log: LogBuilder, carrier_id: str, body: bytes) -> str:
     """Say what a normalizer reads of a payload as its carrier would."""
     carrier = CARRIERS[carrier_id]
     readings = carrier.normalizers[carrier.stable](body, MORNING).readings
-    await log.say(*readings, carrier_id=carrier_id)
+    await log.append(*readings, carrier_id=carrier_id)
     return identify(
         readings[0], carrier_id=carrier_id, digest=log.keyring.carrier_digest(carrier_id)
     ).tracking_number
@@ -36,7 +36,7 @@ async def _payload(log: LogBuilder, carrier_id: str, body: bytes) -> str:
 @pytest.mark.usefixtures("own_processes")
 async def test_a_report_shows_both_clocks_the_signer_and_the_address(event_log: LogBuilder) -> None:
     await event_log.parcel(NUMBER)
-    await event_log.say(
+    await event_log.append(
         scan(
             NUMBER,
             70,

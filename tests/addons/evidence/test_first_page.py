@@ -25,7 +25,7 @@ async def page_of(log: LogBuilder, **wish: Any) -> EvidenceSummary:
 async def test_the_head_names_merchant_and_case_and_the_answer_names_number_time_and_signer(
     event_log: LogBuilder,
 ) -> None:
-    await event_log.say(
+    await event_log.append(
         scan(NUMBER, 1, Status.PICKED_UP),
         scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"),
     )
@@ -54,7 +54,7 @@ async def test_the_head_names_merchant_and_case_and_the_answer_names_number_time
 
 
 async def test_a_contradiction_is_named_by_time_place_and_statement(event_log: LogBuilder) -> None:
-    await event_log.say(scan(NUMBER, 70, Status.DELIVERED), scan(NUMBER, 550, Status.IN_TRANSIT))
+    await event_log.append(scan(NUMBER, 70, Status.DELIVERED), scan(NUMBER, 550, Status.IN_TRANSIT))
     await event_log.seal()
     report = report_of(await bundle_of(event_log))
     assert report.summary.remarks == [
@@ -72,7 +72,7 @@ async def test_a_contradiction_is_named_by_time_place_and_statement(event_log: L
 async def test_a_delivery_that_was_taken_back_is_said_with_what_it_was_corrected_to(
     event_log: LogBuilder,
 ) -> None:
-    await event_log.say(scan(NUMBER, 70, Status.DELIVERED, native_id="d"))
+    await event_log.append(scan(NUMBER, 70, Status.DELIVERED, native_id="d"))
     correction = scan(
         NUMBER,
         80,
@@ -81,7 +81,7 @@ async def test_a_delivery_that_was_taken_back_is_said_with_what_it_was_corrected
         corrects="d",
         native_id="undo",
     )
-    await event_log.say(correction)
+    await event_log.append(correction)
     page = await page_of(event_log)
     assert page.verdict.endswith("It reported no delivery that still stands.")
     (remark,) = page.remarks
@@ -95,11 +95,11 @@ async def test_a_delivery_that_was_taken_back_is_said_with_what_it_was_corrected
 async def test_a_delivery_that_its_carrier_took_back_without_naming_it_is_said_with_the_statement_that_did(
     event_log: LogBuilder,
 ) -> None:
-    await event_log.say(
+    await event_log.append(
         scan(NUMBER, 10, Status.IN_TRANSIT),
         scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"),
     )
-    await event_log.say(scan(NUMBER, 80, None, kind=Kind.CORRECTION))
+    await event_log.append(scan(NUMBER, 80, None, kind=Kind.CORRECTION))
     await event_log.seal()
     report = report_of(await bundle_of(event_log))
     page = report.summary
@@ -118,8 +118,8 @@ async def test_a_delivery_that_its_carrier_took_back_without_naming_it_is_said_w
 
 
 async def test_who_else_signed_is_to_be_weighed(event_log: LogBuilder) -> None:
-    await event_log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
-    await event_log.say(
+    await event_log.append(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
+    await event_log.append(
         scan(NUMBER, 90, None, kind=Kind.INFO, signed_by="j.  doe"),
         scan(NUMBER, 99, None, kind=Kind.INFO, signed_by="R. Roe"),
     )
@@ -133,9 +133,11 @@ async def test_who_else_signed_is_to_be_weighed(event_log: LogBuilder) -> None:
 async def test_the_answer_tells_no_delivery_from_one_before_the_return(
     event_log: LogBuilder,
 ) -> None:
-    await event_log.say(scan(NUMBER, 10, Status.IN_TRANSIT), scan(NUMBER, 20, None, kind=Kind.INFO))
+    await event_log.append(
+        scan(NUMBER, 10, Status.IN_TRANSIT), scan(NUMBER, 20, None, kind=Kind.INFO)
+    )
     under_way = await page_of(event_log)
-    await event_log.say(scan(NUMBER, 70, Status.DELIVERED), scan(NUMBER, 700, Status.RETURNED))
+    await event_log.append(scan(NUMBER, 70, Status.DELIVERED), scan(NUMBER, 700, Status.RETURNED))
     returned = await page_of(event_log)
     assert under_way.verdict.startswith(
         "UPS reported parcel 1Z0002 last as in transit, on 1 March 2026 at 08:10 UTC ("
@@ -157,7 +159,7 @@ async def test_a_code_is_said_in_english_and_a_signer_in_the_words_is_not_denied
     reading = type(said)(
         **fields, raw=Raw(code="80"), place=EventPlace(city="深圳市"), description=words
     )
-    await event_log.say(reading, carrier_id="sf_express")
+    await event_log.append(reading, carrier_id="sf_express")
     await event_log.seal()
     facts = dict(report_of(await bundle_of(event_log, carrier_id="sf_express")).summary.facts)
     assert facts["Its words"] == f"“{words}”"
@@ -168,7 +170,7 @@ async def test_a_code_is_said_in_english_and_a_signer_in_the_words_is_not_denied
 
 async def test_who_was_told_is_said_in_words(event_log: LogBuilder) -> None:
     await subscribe(event_log)
-    await event_log.say(scan(NUMBER, 70, Status.DELIVERED))
+    await event_log.append(scan(NUMBER, 70, Status.DELIVERED))
     await event_log.seal()
     waiting = report_of(await bundle_of(event_log)).summary.told
     await deliver(event_log)
@@ -186,7 +188,7 @@ async def test_who_was_told_is_said_in_words(event_log: LogBuilder) -> None:
 
 async def test_a_history_that_was_submitted_silently_says_so(event_log: LogBuilder) -> None:
     await subscribe(event_log, name="Shop")
-    await event_log.say(scan(NUMBER, 70, Status.DELIVERED), notify=False)
+    await event_log.append(scan(NUMBER, 70, Status.DELIVERED), notify=False)
     page = await page_of(event_log)
     assert page.told == [
         (

@@ -39,7 +39,7 @@ async def deliver(log: LogBuilder, *answer: Any, **options: Any) -> list[str]:
 
 
 async def delivered_parcel(log: LogBuilder) -> None:
-    await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
+    await log.append(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
 
 
 async def test_of_a_thin_notification_the_body_is_shown_to_every_reader(

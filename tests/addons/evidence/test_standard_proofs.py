@@ -46,7 +46,7 @@ def receipt_holds(receipt: bytes, entry: bytes, key: VerifierKey) -> bool:
 async def test_other_programs_hold_each_proof_of_ten_parcels(database: Any) -> None:
     async with log_builder(database) as log:
         for minute, number in enumerate(NUMBERS * 3):
-            await log.say(scan(number, minute, Status.IN_TRANSIT))
+            await log.append(scan(number, minute, Status.IN_TRANSIT))
         await log.seal()
         all_evidence = [await gathered_of(log, number) for number in NUMBERS]
     for evidence in all_evidence:
@@ -138,7 +138,7 @@ COSE_FAULTS: Mapping[str, Change] = {
 async def test_each_fault_is_refused_by_the_others_and_by_ours(database: Any, fault: str) -> None:
     async with log_builder(database) as log:
         for minute in range(5):
-            await log.say(scan(NUMBERS[0], minute, Status.IN_TRANSIT))
+            await log.append(scan(NUMBERS[0], minute, Status.IN_TRANSIT))
         await log.seal()
         evidence = await gathered_of(log, NUMBERS[0])
     key, entry = evidence.signers[-1].verifier, evidence.bundle["entries"][2]
@@ -161,7 +161,7 @@ async def test_each_fault_is_refused_by_the_others_and_by_ours(database: Any, fa
 async def test_a_proof_of_another_entry_is_refused(database: Any) -> None:
     async with log_builder(database) as log:
         for minute in range(5):
-            await log.say(scan(NUMBERS[0], minute, Status.IN_TRANSIT))
+            await log.append(scan(NUMBERS[0], minute, Status.IN_TRANSIT))
         await log.seal()
         evidence = await gathered_of(log, NUMBERS[0])
     key, entries = evidence.signers[-1].verifier, evidence.bundle["entries"]
@@ -180,7 +180,7 @@ async def test_the_second_signature_of_the_head_is_held_where_it_is_or_must_be(
 ) -> None:
     async with log_builder(database) as log:
         for _ in range(2):
-            await log.say(scan(NUMBERS[0], 1, Status.IN_TRANSIT))
+            await log.append(scan(NUMBERS[0], 1, Status.IN_TRANSIT))
             await log.seal()
         evidence = await gathered_of(log, NUMBERS[0])
         assert len(await log.rows("SELECT FROM statesvc.second_signature")) == 1
@@ -210,7 +210,7 @@ async def test_the_verifier_in_the_zip_says_that_it_leaves_the_second_key_out(
     database: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with log_builder(database) as log:
-        await log.say(scan(NUMBERS[0], 1, Status.IN_TRANSIT))
+        await log.append(scan(NUMBERS[0], 1, Status.IN_TRANSIT))
         await log.seal()
         evidence = await gathered_of(log, NUMBERS[0])
     keys = evidence.signers[-1]

@@ -42,7 +42,7 @@ async def test_an_awaited_number_answers_before_its_first_scan(api: Any, scan: A
         [],
         made.body["awaited_at"],
     )
-    await api.carriers.say(scan("1Z99", Status.IN_TRANSIT))
+    await api.carriers.push(scan("1Z99", Status.IN_TRANSIT))
     assert (await api.get(STATE)).body["version"] == 1
 
 
@@ -102,8 +102,8 @@ async def test_the_list_has_what_is_waited_for_and_what_was_never_heard_of(
     for number, hours in (("1Z99", 48), ("1Z98", 20), ("1Z97", 30), ("1Z96", 10)):
         await put(api, hours, f"/v1/shipments/ups/{number}/awaited")
     await put(api, 9, "/v1/shipments/fedex/77/awaited")
-    await api.carriers.say(scan("1Z96", Status.IN_TRANSIT))
-    await api.carriers.say(scan("77", Status.IN_TRANSIT), carrier_id="fedex")
+    await api.carriers.push(scan("1Z96", Status.IN_TRANSIT))
+    await api.carriers.push(scan("77", Status.IN_TRANSIT), carrier_id="fedex")
     assert await listed(api) == await listed(api, limit="1") == ["1Z98", "1Z97", "1Z99"], (
         "the next due first, what was heard of is left out"
     )

@@ -335,7 +335,7 @@ class Watched(RuleBasedStateMachine):
         self.said += 1
         reading = scan(parcel.number, 0, status, native_id=f"{parcel.number}-{self.said}", **more)
         reading = replace(reading, time=replace(reading.time, instant=at))
-        self.run(self.log.say(reading))
+        self.run(self.log.append(reading))
         event = identify(reading, carrier_id="ups", digest=self.log.keyring.carrier_digest("ups"))
         parcel.said.append(reading)
         parcel.facts.append(fact_of(event, signer_digest=None))

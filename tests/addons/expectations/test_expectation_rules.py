@@ -15,7 +15,7 @@ from statesvc.addons.expectations.watcher import rearm
 from tests.addons.expectations.test_observe import flags, say, watch
 from tests.addons.mappings.test_code_mappings import royalmail
 from tests.world.shell import Shell, use
-from tests.world.shop import ACME, Shop
+from tests.world.worker_harness import ACME, WorkerHarness
 
 PATH = "/v1/expectations"
 ACTIONS = (
@@ -48,16 +48,18 @@ async def preview(api: Any, rules: dict[str, Any], carrier_id: str = "acme", **q
     )
 
 
-async def apply(shop: Shop) -> int:
+async def apply(harness: WorkerHarness) -> int:
     """Apply the rules after every append that read the rules before has ended. Return the pages."""
-    await shop.database.clock.advance(61)
+    await harness.database.clock.advance(61)
     pages = 0
-    while await rearm(shop.connection):
+    while await rearm(harness.connection):
         pages += 1
     return pages
 
 
-async def test_defaults_are_visible_and_a_carrier_states_what_differs(api: Any, shop: Shop) -> None:
+async def test_defaults_are_visible_and_a_carrier_states_what_differs(
+    api: Any, harness: WorkerHarness
+) -> None:
     (everyone,) = (await api.get(PATH, scopes="ops")).body["items"]
     assert (everyone["carrier_id"], everyone["revision"], everyone["stated"]) == ("*", 0, {})
     assert everyone["in_effect"]["stalled"]["in_transit"] == 120
@@ -80,7 +82,7 @@ async def test_defaults_are_visible_and_a_carrier_states_what_differs(api: Any, 
     ]
     # a PUT is whole: what it leaves out is inherited again
     assert (await put(api, {})).body["in_effect"]["stalled"]["in_transit"] == 120
-    actions = [json.loads(canonical) for (canonical,) in await shop.rows(ACTIONS)]
+    actions = [json.loads(canonical) for (canonical,) in await harness.rows(ACTIONS)]
     assert {each["details"]["why"] for each in actions} == {"their contract"}
     assert actions[1]["target"] == "carrier acme"
     assert actions[1]["details"] == {
@@ -93,13 +95,13 @@ async def test_defaults_are_visible_and_a_carrier_states_what_differs(api: Any, 
 
 
 async def test_a_preview_says_what_would_be_observed_and_changes_nothing(
-    api: Any, shop: Shop
+    api: Any, harness: WorkerHarness
 ) -> None:
     for number in range(3):
-        await say(shop, f"A{number}", "in_transit")
-    await say(shop, "B1", "picked_up")
-    await say(shop, "C1", "delivered")
-    await watch(shop, hours=50)
+        await say(harness, f"A{number}", "in_transit")
+    await say(harness, "B1", "picked_up")
+    await say(harness, "C1", "delivered")
+    await watch(harness, hours=50)
     rules = {"stalled": {"in_transit": 48}}
     assert (await preview(api, rules)).body == {
         "replaces": 0,
@@ -109,44 +111,52 @@ async def test_a_preview_says_what_would_be_observed_and_changes_nothing(
         "counts_capped": False,
     }
     assert (await preview(api, {"overdue": 48})).body["rearmed"] == 0
-    assert (await watch(shop)).due == 0
-    assert await shop.value("SELECT count(*) FROM statesvc.expectation_rules") == 0
+    assert (await watch(harness)).due == 0
+    assert await harness.value("SELECT count(*) FROM statesvc.expectation_rules") == 0
     await put(api, rules)
     assert (await preview(api, rules)).body["observed_at_once"] == {}
     assert (await preview(api, {}, "all")).body["rearmed"] == 0
 
 
 async def test_shipments_that_wait_get_their_deadlines_a_page_at_a_time(
-    api: Any, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    api: Any, harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watcher, "PAGE_ROWS", 2)
     for number in range(5):
-        await say(shop, f"A{number}", "in_transit")
-    await watch(shop, hours=50)
+        await say(harness, f"A{number}", "in_transit")
+    await watch(harness, hours=50)
     assert (await put(api, {"stalled": {"in_transit": 48}})).body["applied"] is False
-    assert await rearm(shop.connection) is False, "appends that read the old rules may be under way"
-    assert await apply(shop) == 3
+    assert await rearm(harness.connection) is False, (
+        "appends that read the old rules may be under way"
+    )
+    assert await apply(harness) == 3
     assert (await api.get(f"{PATH}/acme", scopes="ops")).body["applied"] is True
-    assert len((await watch(shop)).observations) == 5
+    assert len((await watch(harness)).observations) == 5
     # what was observed stays, whatever the rules are then
     await put(api, {"stalled": {"in_transit": None}})
-    await apply(shop)
-    assert await flags(shop, "A1") == ["stalled"]
-    await say(shop, "A1", "in_transit", code="Y")
-    assert await shop.value("SELECT count(*) FROM statesvc.shipment WHERE due_at IS NOT NULL") == 0
+    await apply(harness)
+    assert await flags(harness, "A1") == ["stalled"]
+    await say(harness, "A1", "in_transit", code="Y")
+    assert (
+        await harness.value("SELECT count(*) FROM statesvc.shipment WHERE due_at IS NOT NULL") == 0
+    )
 
 
-async def test_rules_of_all_reach_those_that_state_nothing(api: Any, shop: Shop) -> None:
-    await say(shop, "A1", "in_transit")
+async def test_rules_of_all_reach_those_that_state_nothing(
+    api: Any, harness: WorkerHarness
+) -> None:
+    await say(harness, "A1", "in_transit")
     await put(api, {"stalled": {"in_transit": 24}}, "all")
-    await apply(shop)
-    assert len((await watch(shop, hours=25)).observations) == 1
+    await apply(harness)
+    assert len((await watch(harness, hours=25)).observations) == 1
 
 
-async def test_a_service_inherits_from_its_carrier_and_wins_over_it(api: Any, shop: Shop) -> None:
-    await say(shop, "A1", "in_transit", service="Acme Next Day")
-    await say(shop, "A2", "in_transit", service="Acme Slow")
-    await say(shop, "A3", "in_transit")
+async def test_a_service_inherits_from_its_carrier_and_wins_over_it(
+    api: Any, harness: WorkerHarness
+) -> None:
+    await say(harness, "A1", "in_transit", service="Acme Next Day")
+    await say(harness, "A2", "in_transit", service="Acme Slow")
+    await say(harness, "A3", "in_transit")
     await put(api, {"stalled": {"in_transit": 200}, "overdue": 5})
     tight = {"stalled": {"in_transit": 24}}
     assert (await preview(api, tight, service="acme  next DAY")).body["shipments"] == 1
@@ -169,13 +179,13 @@ async def test_a_service_inherits_from_its_carrier_and_wins_over_it(api: Any, sh
         ("acme", None),
         ("acme", "acme next day"),
     ]
-    action = json.loads((await shop.rows(ACTIONS))[-1][0])
+    action = json.loads((await harness.rows(ACTIONS))[-1][0])
     assert (action["target"], action["details"]["stalled.in_transit"]) == (
         "carrier acme, service acme next day",
         24,
     )
-    await apply(shop)
-    observed = (await watch(shop, hours=30)).observations
+    await apply(harness)
+    observed = (await watch(harness, hours=30)).observations
     assert [one.shipment.number for one in observed] == ["A1"]
     assert (await api.get(f"{PATH}/acme", scopes="ops", params={"service": "Acme Next Day"})).body[
         "applied"
@@ -212,17 +222,17 @@ async def test_what_is_refused(api: Any) -> None:
 
 
 @pytest.fixture
-def royal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def royal(harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch) -> WorkerHarness:
     """Make a shop of the real carriers, and commands with its keys."""
-    use(shop.database, monkeypatch)
+    use(harness.database, monkeypatch)
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
-    shop.context = replace(shop.context, carriers=CARRIERS)
-    return shop
+    harness.context = replace(harness.context, carriers=CARRIERS)
+    return harness
 
 
 @pytest.mark.usefixtures("own_processes")
 async def test_hours_are_shown_previewed_stated_and_inherited_again(
-    royal: Shop, shell: Shell
+    royal: WorkerHarness, shell: Shell
 ) -> None:
     await royal.push(royalmail("AB1GB", "EVNMI"), carrier_id="royalmail")
     await royal.work()

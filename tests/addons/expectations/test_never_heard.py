@@ -17,27 +17,31 @@ from statesvc.addons.expectations.watcher import observe_never_heard
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.references import AttachedTo
 from tests.statesvc.worker.log_check import check_log
-from tests.world.shop import CARRIER_ID, Shop
+from tests.world.worker_harness import CARRIER_ID, WorkerHarness
 
 HOUR = 3600.0
 
 
-async def awaits(shop: Shop, number: str, hours: int = 48) -> None:
-    await await_number(shop.connection, AttachedTo(CARRIER_ID, number), hours, actor="shop", why={})
+async def awaits(harness: WorkerHarness, number: str, hours: int = 48) -> None:
+    await await_number(
+        harness.connection, AttachedTo(CARRIER_ID, number), hours, actor="shop", why={}
+    )
 
 
-async def watch(shop: Shop, *, hours: float = 0) -> WatchReport:
-    await shop.database.clock.advance(hours * HOUR)
-    return await observe_never_heard(shop.connection, worker="watcher")
+async def watch(harness: WorkerHarness, *, hours: float = 0) -> WatchReport:
+    await harness.database.clock.advance(hours * HOUR)
+    return await observe_never_heard(harness.connection, worker="watcher")
 
 
-async def observed(shop: Shop) -> list[dict[str, Any]]:
-    rows = await shop.rows("SELECT canonical FROM statesvc.observation ORDER BY batch_id, ordinal")
+async def observed(harness: WorkerHarness) -> list[dict[str, Any]]:
+    rows = await harness.rows(
+        "SELECT canonical FROM statesvc.observation ORDER BY batch_id, ordinal"
+    )
     return [json.loads(decompress_json(canonical)) for (canonical,) in rows]
 
 
-async def subscribe(shop: Shop, parcels: str = "all") -> None:
-    await shop.connection.execute(
+async def subscribe(harness: WorkerHarness, parcels: str = "all") -> None:
+    await harness.connection.execute(
         "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
         " sealed_secrets, parcels) VALUES (gen_random_uuid(), statesvc.clock(), 't', 't',"
         " 'http://127.0.0.1:9/', '{}', %s)",
@@ -45,13 +49,15 @@ async def subscribe(shop: Shop, parcels: str = "all") -> None:
     )
 
 
-async def test_nothing_heard_in_time_is_observed_once_as_entry_and_notification(shop: Shop) -> None:
-    await subscribe(shop)
-    await awaits(shop, "A1")
-    assert (await watch(shop, hours=47.9)).due == 0
-    report = await watch(shop, hours=0.2)
+async def test_nothing_heard_in_time_is_observed_once_as_entry_and_notification(
+    harness: WorkerHarness,
+) -> None:
+    await subscribe(harness)
+    await awaits(harness, "A1")
+    assert (await watch(harness, hours=47.9)).due == 0
+    report = await watch(harness, hours=0.2)
     assert (report.due, len(report.observations), report.notifications) == (1, 1, 1)
-    (entry,) = await observed(shop)
+    (entry,) = await observed(harness)
     assert (entry["kind"], entry["version"], entry["shipment_id"]) == (
         "never_heard",
         0,
@@ -62,43 +68,47 @@ async def test_nothing_heard_in_time_is_observed_once_as_entry_and_notification(
         entry["details"]["number"],
         entry["details"]["hours"],
     ) == (CARRIER_ID, "A1", 48)
-    ((kind, number, sequence, to_status),) = await shop.rows(
+    ((kind, number, sequence, to_status),) = await harness.rows(
         "SELECT type, tracking_number, sequence, to_status FROM statesvc.notification"
     )
     assert (kind, number, to_status) == ("shipment.never_heard", "A1", "unknown")
     assert sequence == entry["details"]["sequence"] < FIRST_SEQUENCE
-    assert (await watch(shop, hours=24 * 29)).due == 0
-    await check_log(shop.connection, shop.keyring)
+    assert (await watch(harness, hours=24 * 29)).due == 0
+    await check_log(harness.connection, harness.keyring)
 
 
-async def test_a_number_with_a_discriminator_is_heard(shop: Shop) -> None:
-    await awaits(shop, "A1")
-    await shop.say({"number": "A1", "status": "in_transit", "discriminator": "x"})
-    assert (await watch(shop, hours=49)).observations == []
+async def test_a_number_with_a_discriminator_is_heard(harness: WorkerHarness) -> None:
+    await awaits(harness, "A1")
+    await harness.ingest({"number": "A1", "status": "in_transit", "discriminator": "x"})
+    assert (await watch(harness, hours=49)).observations == []
 
 
-async def test_a_message_that_only_names_the_number_says_nothing_of_it(shop: Shop) -> None:
-    await awaits(shop, "A1")
-    await shop.say(named=["A1"])
-    assert len((await watch(shop, hours=49)).observations) == 1
+async def test_a_message_that_only_names_the_number_says_nothing_of_it(
+    harness: WorkerHarness,
+) -> None:
+    await awaits(harness, "A1")
+    await harness.ingest(named=["A1"])
+    assert len((await watch(harness, hours=49)).observations) == 1
 
 
-async def test_a_first_message_that_is_being_appended_goes_first(shop: Shop) -> None:
-    await awaits(shop, "A1")
-    await shop.database.clock.advance(49 * HOUR)
-    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+async def test_a_first_message_that_is_being_appended_goes_first(harness: WorkerHarness) -> None:
+    await awaits(harness, "A1")
+    await harness.database.clock.advance(49 * HOUR)
+    async with await AsyncConnection.connect(harness.database.service_dsn) as other:
         lock = "SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))"
         await other.execute(lock, (shipment_id(CARRIER_ID, "A1", ""),))
-        assert (await watch(shop)).observations == []
-    assert len((await watch(shop)).observations) == 1
+        assert (await watch(harness)).observations == []
+    assert len((await watch(harness)).observations) == 1
 
 
-async def test_many_are_worked_off_in_steps(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_are_worked_off_in_steps(
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "AT_ONCE", 3)
     for number in range(7):
-        await awaits(shop, f"A{number}")
-    await shop.database.clock.advance(49 * HOUR)
-    reports = [await watch(shop) for _ in range(3)]
+        await awaits(harness, f"A{number}")
+    await harness.database.clock.advance(49 * HOUR)
+    reports = [await watch(harness) for _ in range(3)]
     assert [(len(report.observations), report.is_full) for report in reports] == [
         (3, True),
         (3, True),
@@ -107,27 +117,27 @@ async def test_many_are_worked_off_in_steps(shop: Shop, monkeypatch: pytest.Monk
 
 
 async def test_after_a_restore_nothing_is_concluded_before_carriers_had_time_to_push_again(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
-    await subscribe(shop)
-    await awaits(shop, "BEFORE", 1)
-    assert len((await watch(shop, hours=2)).observations) == 1
-    await awaits(shop, "AFTER", 1)
-    await shop.connection.execute(
+    await subscribe(harness)
+    await awaits(harness, "BEFORE", 1)
+    assert len((await watch(harness, hours=2)).observations) == 1
+    await awaits(harness, "AFTER", 1)
+    await harness.connection.execute(
         "INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('it went back',"
         " statesvc.clock())"
     )
-    assert (await watch(shop, hours=2)).put_off == 1
-    await shop.connection.execute("DELETE FROM statesvc.sealing_refusal")
-    await shop.as_owner(
+    assert (await watch(harness, hours=2)).put_off == 1
+    await harness.connection.execute("DELETE FROM statesvc.sealing_refusal")
+    await harness.as_owner(
         "INSERT INTO statesvc.log_epoch (epoch, begins, started_at) VALUES (2, 1, statesvc.clock())"
     )
-    assert (await watch(shop, hours=2)).put_off == 1
-    report = await watch(shop, hours=2.1)
+    assert (await watch(harness, hours=2)).put_off == 1
+    report = await watch(harness, hours=2.1)
     assert [one.shipment.number for one in report.observations] == ["AFTER"], (
         "what is in the backup is not raised again"
     )
-    told = await shop.rows(
+    told = await harness.rows(
         "SELECT tracking_number, coalesce(epoch, 1) FROM statesvc.notification ORDER BY created_at"
     )
     assert told == [("BEFORE", 1), ("AFTER", 2)]

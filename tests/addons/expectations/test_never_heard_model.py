@@ -176,7 +176,7 @@ class Awaited(RuleBasedStateMachine):
         self.said += 1
         named: dict[str, Any] = {} if by_carrier else {"parcel_carrier_id": "ups"}
         scan = _scan(one.number, Status.IN_TRANSIT, minutes=self.said, **named)
-        self.run(self.api.carriers.say(scan, carrier_id="ups" if by_carrier else "aftership"))
+        self.run(self.api.carriers.push(scan, carrier_id="ups" if by_carrier else "aftership"))
         one.is_heard = True
         one.has_events |= by_carrier
 

@@ -34,7 +34,7 @@ async def stall(api: Any, scan: Any, database: Any, log: LogBuilder) -> datetime
     """Stall a parcel; return when all but the observation was sealed."""
     now: datetime = (await log.rows("SELECT statesvc.clock()"))[0][0]
     minutes = int((now - scan("5", Status.IN_TRANSIT).time.instant).total_seconds() // 60)
-    await api.carriers.say(scan("5", Status.IN_TRANSIT, minutes=minutes))
+    await api.carriers.push(scan("5", Status.IN_TRANSIT, minutes=minutes))
     before = (await log.seal()).created_at
     await database.clock.advance(121 * HOUR)
     assert len((await observe(api.connection, worker="watcher")).observations) == 1
@@ -87,7 +87,7 @@ async def test_later_pages_of_a_history_do_not_repeat_it(
     api: Any, scan: Any, database: Any, log: LogBuilder
 ) -> None:
     await stall(api, scan, database, log)
-    await api.carriers.say(scan("5", Status.PICKED_UP))
+    await api.carriers.push(scan("5", Status.PICKED_UP))
     first = await get(api, "/history", limit=1)
     rest = await get(api, "/history", limit=1, cursor=first["next_cursor"])
     assert (len(first["observations"]), rest["observations"]) == (1, [])

@@ -109,7 +109,7 @@ async def say_all(log: LogBuilder, said: list[Promised]) -> None:
             each for parcel in said if parcel.carrier_id == carrier_id for each in parcel.scans
         ]
         for start in range(0, len(readings), 200):
-            await log.say(*readings[start : start + 200], carrier_id=carrier_id)
+            await log.append(*readings[start : start + 200], carrier_id=carrier_id)
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.soak)])
@@ -251,7 +251,7 @@ async def test_the_month_is_that_of_the_promised_day_wherever_it_ends(api: Any) 
                 native_id=f"{name}{place}",
                 estimated_delivery=day,
             )
-            await log.say(
+            await log.append(
                 replace(reading, time=replace(reading.time, instant=MORNING.astimezone(zone)))
             )
     (group,) = (await api.get(f"{PATH}?since=2026-03-01&until=2026-04-01&by=month")).body["groups"]
@@ -264,10 +264,10 @@ async def test_the_month_is_that_of_the_promised_day_wherever_it_ends(api: Any) 
 async def test_what_is_corrected_or_cancelled_is_counted_as_it_is_now(api: Any) -> None:
     log = LogBuilder(api.connection, api.keyring)
     reading = scan("A1", 0, Status.IN_TRANSIT, native_id="a", estimated_delivery="2026-03-02")
-    await log.say(reading, scan("A1", 60, Status.DELIVERED, native_id="b"))
+    await log.append(reading, scan("A1", 60, Status.DELIVERED, native_id="b"))
     (group,) = (await api.get(f"{PATH}?{EVER}&by=carrier")).body["groups"]
     assert (group["on_time"], group["delay_days"], group["delay_days_p50"]) == (1, {"-1": 1}, -1)
-    await log.say(scan("A1", 90, None, native_id="c", kind=Kind.CORRECTION, corrects="b"))
+    await log.append(scan("A1", 90, None, native_id="c", kind=Kind.CORRECTION, corrects="b"))
     (group,) = (await api.get(f"{PATH}?{EVER}&by=carrier")).body["groups"]
     assert (group["on_time"], group["overdue"], group["on_time_share"]) == (0, 1, 0.0)
 

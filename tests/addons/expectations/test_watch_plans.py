@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 from statesvc.addons.expectations.observe import AT_ONCE, PUT_OFF_AT_ONCE
 from statesvc.database.queries import queries, uuids
 from tests.world.database import Database
-from tests.world.shop import Shop
+from tests.world.worker_harness import WorkerHarness
 
 ARMED, DUE, ENDED = 100_000, 300, 20_000
 FILL = f"""
@@ -40,12 +40,12 @@ async def plan(
 
 
 @pytest.mark.slow
-async def test_a_pass_reads_what_is_due(shop: Shop, database: Database) -> None:
+async def test_a_pass_reads_what_is_due(harness: WorkerHarness, database: Database) -> None:
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute(FILL.encode())
         await owner.execute("VACUUM ANALYZE statesvc.shipment")
-    connection = shop.connection
-    due = await shop.rows(
+    connection = harness.connection
+    due = await harness.rows(
         "SELECT shipment_id FROM statesvc.shipment WHERE due_at <= now() LIMIT 200"
     )
     wanted = {"shipment_ids": uuids([shipment_id for (shipment_id,) in due])}
@@ -78,7 +78,7 @@ async def test_a_pass_reads_what_is_due(shop: Shop, database: Database) -> None:
 
 @pytest.mark.slow
 async def test_the_look_of_each_minute_reads_the_ends_of_indexes(
-    shop: Shop, database: Database
+    harness: WorkerHarness, database: Database
 ) -> None:
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute(
@@ -86,7 +86,7 @@ async def test_the_look_of_each_minute_reads_the_ends_of_indexes(
         )
         await owner.execute(AWAITED.encode())
         await owner.execute("VACUUM ANALYZE statesvc.shipment, statesvc.awaited_number")
-    read = await plan(shop.connection, "watcher", "is_due", {})
+    read = await plan(harness.connection, "watcher", "is_due", {})
     assert not re.search("Seq Scan on (shipment|awaited_number)", read), read
     assert "shipment_due" in read
     assert "awaited_number_due" in read

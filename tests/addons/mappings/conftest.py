@@ -1,5 +1,5 @@
-"""The shop of the tests of reading: its carrier has candidates with planted faults."""
+"""The worker of the tests of reading: its carrier has candidates with planted faults."""
 
-from tests.statesvc.reading.conftest import shop
+from tests.statesvc.reading.conftest import harness
 
-__all__ = ["shop"]
+__all__ = ["harness"]

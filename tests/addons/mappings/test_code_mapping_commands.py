@@ -10,21 +10,23 @@ import pytest
 from events.carriers import CARRIERS
 from tests.addons.mappings.test_code_mappings import australiapost, easypost, royalmail, statuses
 from tests.world.shell import Shell, use
-from tests.world.shop import Shop
+from tests.world.worker_harness import WorkerHarness
 
 CODE = ("--code", "EVZZ9")
 
 
 @pytest.fixture
-def royal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def royal(harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch) -> WorkerHarness:
     """Make a shop of the real carriers, and commands with its keys."""
-    use(shop.database, monkeypatch)
+    use(harness.database, monkeypatch)
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
-    shop.context = replace(shop.context, carriers=CARRIERS)
-    return shop
+    harness.context = replace(harness.context, carriers=CARRIERS)
+    return harness
 
 
-async def test_a_code_is_previewed_taught_and_read_again(royal: Shop, shell: Shell) -> None:
+async def test_a_code_is_previewed_taught_and_read_again(
+    royal: WorkerHarness, shell: Shell
+) -> None:
     await royal.push(
         *(royalmail(f"AB{number}GB", "EVZZ9") for number in range(3)), carrier_id="royalmail"
     )
@@ -82,7 +84,9 @@ async def test_a_code_is_previewed_taught_and_read_again(royal: Shop, shell: She
     ] == [(2, None), (1, "delivery_attempted")]
 
 
-async def test_a_text_is_taught_where_the_carrier_prints_no_code(royal: Shop, shell: Shell) -> None:
+async def test_a_text_is_taught_where_the_carrier_prints_no_code(
+    royal: WorkerHarness, shell: Shell
+) -> None:
     await royal.push(
         *(australiapost(f"33AB{number}", "Handed to the robot") for number in range(2)),
         carrier_id="australiapost",
@@ -111,7 +115,7 @@ async def test_a_text_is_taught_where_the_carrier_prints_no_code(royal: Shop, sh
 
 
 async def test_what_the_list_of_unknown_codes_prints_is_taken_and_it_prints_the_command(
-    royal: Shop, shell: Shell
+    royal: WorkerHarness, shell: Shell
 ) -> None:
     await royal.push(easypost("EZ1", "in_transit", "seen"), carrier_id="easypost")
     await royal.push(royalmail("AB1GB", "EVZZ9"), carrier_id="royalmail")
@@ -142,7 +146,7 @@ async def test_what_the_list_of_unknown_codes_prints_is_taken_and_it_prints_the_
 
 
 async def test_what_makes_no_sense_is_refused_before_anything_is_asked(
-    royal: Shop, shell: Shell
+    royal: WorkerHarness, shell: Shell
 ) -> None:
     for arguments, why in (
         (("royalmail", "--status", "lost"), "name the code"),

@@ -12,7 +12,7 @@ import pytest
 from events.carriers import CARRIERS
 from statesvc.addons.mappings.preview import MappingPreview
 from statesvc.api.call_limits import CallLimits
-from tests.world.shop import Shop
+from tests.world.worker_harness import WorkerHarness
 
 MAPPINGS = "/v1/carriers/royalmail/mappings"
 LESSON: dict[str, Any] = {
@@ -60,12 +60,12 @@ def easypost(number: str, status: str, detail: str) -> bytes:
 
 
 @pytest.fixture
-def royal(shop: Shop) -> Shop:
-    shop.context = replace(shop.context, carriers=CARRIERS)
-    return shop
+def royal(harness: WorkerHarness) -> WorkerHarness:
+    harness.context = replace(harness.context, carriers=CARRIERS)
+    return harness
 
 
-async def push_unknown(royal: Shop, count: int) -> None:
+async def push_unknown(royal: WorkerHarness, count: int) -> None:
     await royal.push(
         *(royalmail(f"AB{number}GB", "EVZZ9") for number in range(count)), carrier_id="royalmail"
     )
@@ -80,11 +80,13 @@ async def get(api: Any, path: str, scopes: str = "ops") -> Any:
     return await api.get(path, scopes=scopes)
 
 
-async def statuses(royal: Shop) -> dict[str, int]:
+async def statuses(royal: WorkerHarness) -> dict[str, int]:
     return dict(await royal.rows("SELECT status, count(*)::int FROM statesvc.shipment GROUP BY 1"))
 
 
-async def test_a_code_is_seen_previewed_mapped_and_read_again(api: Any, royal: Shop) -> None:
+async def test_a_code_is_seen_previewed_mapped_and_read_again(
+    api: Any, royal: WorkerHarness
+) -> None:
     await push_unknown(royal, 3)
     (unknown,) = (await get(api, "/v1/unmapped-codes?carrier_id=royalmail")).body["items"]
     assert (unknown["raw_type"], unknown["raw_code"], unknown["events"], unknown["mapped"]) == (
@@ -167,7 +169,7 @@ async def test_a_code_is_seen_previewed_mapped_and_read_again(api: Any, royal: S
 
 
 async def test_a_row_of_the_table_is_overridden_and_a_mapping_that_repeats_it_is_redundant(
-    api: Any, royal: Shop
+    api: Any, royal: WorkerHarness
 ) -> None:
     await royal.push(royalmail("AB1GB", "EVGPD"), carrier_id="royalmail")
     await royal.work()
@@ -183,7 +185,7 @@ async def test_a_row_of_the_table_is_overridden_and_a_mapping_that_repeats_it_is
 
 
 async def test_texts_are_shown_to_those_who_may_read_them_and_stand_nowhere_in_clear(
-    api: Any, royal: Shop
+    api: Any, royal: WorkerHarness
 ) -> None:
     path = "/v1/carriers/australiapost/mappings"
     await royal.push(australiapost("33AB1", "Handed to the robot"), carrier_id="australiapost")
@@ -231,7 +233,7 @@ async def test_a_reason_narrows_a_code_down(api: Any) -> None:
 
 
 async def test_of_two_operators_who_map_a_code_at_once_one_is_refused(
-    api: Any, royal: Shop
+    api: Any, royal: WorkerHarness
 ) -> None:
     await api.key("ops")
     lessons = ({"status": "lost"}, {"status": "delivered"}, {"kind": "info"})
@@ -247,7 +249,9 @@ async def test_of_two_operators_who_map_a_code_at_once_one_is_refused(
 
 
 @pytest.mark.parametrize("call_limits", [CallLimits(reread_messages=2, searched_events=2)])
-async def test_many_messages_are_read_again_in_several_calls(api: Any, royal: Shop) -> None:
+async def test_many_messages_are_read_again_in_several_calls(
+    api: Any, royal: WorkerHarness
+) -> None:
     await push_unknown(royal, 7)
     await post(api, MAPPINGS, **LESSON, why="their letter")
     corrected, calls, cursor = 0, 0, None
@@ -267,7 +271,7 @@ async def test_many_messages_are_read_again_in_several_calls(api: Any, royal: Sh
 
 @pytest.mark.parametrize("raw_code", ["EVZZ8", "(.*)+$", "EVZZ", "handed to depot/agent"])
 async def test_a_mapping_that_no_event_meets_is_refused_unless_forced(
-    api: Any, royal: Shop, raw_code: str
+    api: Any, royal: WorkerHarness, raw_code: str
 ) -> None:
     await push_unknown(royal, 1)
     wanted: dict[str, Any] = {"raw_code": raw_code, "meaning": {"kind": "info"}, "why": "x"}
@@ -278,7 +282,9 @@ async def test_a_mapping_that_no_event_meets_is_refused_unless_forced(
     assert (await post(api, MAPPINGS, **wanted, force=True)).status == 201
 
 
-async def test_type_and_code_are_taken_as_the_history_joins_them(api: Any, royal: Shop) -> None:
+async def test_type_and_code_are_taken_as_the_history_joins_them(
+    api: Any, royal: WorkerHarness
+) -> None:
     await royal.push(easypost("EZ1", "in_transit", "seen"), carrier_id="easypost")
     await royal.work()
     (unknown,) = (await get(api, "/v1/unmapped-codes")).body["items"]
@@ -336,7 +342,7 @@ async def test_scope_ops_is_needed_and_strangers_are_not_found(api: Any) -> None
 
 
 async def test_a_text_next_to_an_unknown_code_proposes_what_it_means_and_nothing_is_read_so(
-    api: Any, royal: Shop
+    api: Any, royal: WorkerHarness
 ) -> None:
     pushed = [
         royalmail("AB1GB", "EVZZ8", "Delivered to a neighbour"),
@@ -356,7 +362,9 @@ async def test_a_text_next_to_an_unknown_code_proposes_what_it_means_and_nothing
     assert await royal.rows("SELECT DISTINCT status FROM statesvc.shipment") == [("unknown",)]
 
 
-async def test_texts_that_disagree_and_erased_ones_propose_nothing(api: Any, royal: Shop) -> None:
+async def test_texts_that_disagree_and_erased_ones_propose_nothing(
+    api: Any, royal: WorkerHarness
+) -> None:
     pushed = [
         royalmail("AB1GB", "EVZZ8", "Delivered"),
         royalmail("AB2GB", "EVZZ8", "Out for delivery"),

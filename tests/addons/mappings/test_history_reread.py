@@ -36,7 +36,7 @@ from statesvc.repair.renormalize.history_walk import HistoryWalk, Rereader
 from statesvc.subscriptions.subscription_store import SubscriptionRequest, create
 from tests.statesvc.reading.planted import CARRIER, MISREAD
 from tests.statesvc.worker.log_check import check_log
-from tests.world.shop import CARRIER_ID, Shop, says, shipment
+from tests.world.worker_harness import CARRIER_ID, WorkerHarness, push_body, shipment
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,11 @@ async def nobody_wakes(_channels: frozenset[str]) -> None: ...
 
 
 def history(
-    shop: Shop, carrier: Carrier = CARRIER, *, archive: ArchivePath | None = None, **scope: Any
+    harness: WorkerHarness,
+    carrier: Carrier = CARRIER,
+    *,
+    archive: ArchivePath | None = None,
+    **scope: Any,
 ) -> HistoryReread:
     bounds = {
         name: scope.pop(name)
@@ -54,9 +58,9 @@ def history(
     }
     place = {name: scope.pop(name) for name in ("position", "page") if name in scope}
     walk = HistoryWalk(
-        connections=SingleConnection(shop.connection),
+        connections=SingleConnection(harness.connection),
         rereader=Rereader(
-            keyring=shop.keyring,
+            keyring=harness.keyring,
             carriers={CARRIER_ID: carrier},
             writer="renormalize-1",
             archive=archive,
@@ -68,14 +72,16 @@ def history(
     return HistoryReread(walk=walk, request=HistoryRequest(actor="tester", **scope), **place)
 
 
-async def again(shop: Shop, carrier: Carrier = CARRIER, **scope: Any) -> RenormalizeReport:
+async def again(
+    harness: WorkerHarness, carrier: Carrier = CARRIER, **scope: Any
+) -> RenormalizeReport:
     """Read to the end."""
-    return await history(shop, carrier, **scope).run()
+    return await history(harness, carrier, **scope).run()
 
 
-async def candidate_reads(shop: Shop, version: str, percent: int = 100) -> None:
+async def candidate_reads(harness: WorkerHarness, version: str, percent: int = 100) -> None:
     await set_rollout(
-        shop.connection,
+        harness.connection,
         CARRIER_ID,
         RolloutSettings(candidate=version, percent=percent),
         why="test",
@@ -83,33 +89,35 @@ async def candidate_reads(shop: Shop, version: str, percent: int = 100) -> None:
     )
 
 
-async def status(shop: Shop, number: str) -> str:
-    found: str = await shop.value(
+async def status(harness: WorkerHarness, number: str) -> str:
+    found: str = await harness.value(
         "SELECT status FROM statesvc.shipment WHERE shipment_id = %s", shipment(number)
     )
     return found
 
 
-async def log_length(shop: Shop) -> int:
-    length: int = await shop.value("SELECT count(*) FROM statesvc.event")
+async def log_length(harness: WorkerHarness) -> int:
+    length: int = await harness.value("SELECT count(*) FROM statesvc.event")
     return length
 
 
-async def test_a_misread_event_is_corrected_by_an_event_that_points_to_it(shop: Shop) -> None:
-    await candidate_reads(shop, "2")
-    await shop.say({"number": "A1", "status": "picked_up"})
-    await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD, "minute": 5})
-    assert await status(shop, "A1") == "delivered"
-    planned = await again(shop, read_by="2", dry_run=True)
-    assert (planned.corrected, await log_length(shop), await status(shop, "A1")) == (
+async def test_a_misread_event_is_corrected_by_an_event_that_points_to_it(
+    harness: WorkerHarness,
+) -> None:
+    await candidate_reads(harness, "2")
+    await harness.ingest({"number": "A1", "status": "picked_up"})
+    await harness.ingest({"number": "A1", "status": "in_transit", "code": MISREAD, "minute": 5})
+    assert await status(harness, "A1") == "delivered"
+    planned = await again(harness, read_by="2", dry_run=True)
+    assert (planned.corrected, await log_length(harness), await status(harness, "A1")) == (
         1,
         2,
         "delivered",
     )
-    report = await again(shop, read_by="2")
+    report = await again(harness, read_by="2")
     assert (report.messages, report.corrected, report.unchanged, report.transitions) == (2, 1, 1, 1)
-    assert await status(shop, "A1") == "in_transit"
-    _, wrong, correction = await shop.events("A1")
+    assert await status(harness, "A1") == "in_transit"
+    _, wrong, correction = await harness.events("A1")
     assert (correction["kind"], correction["corrects"], correction["status"]) == (
         "correction",
         wrong["event_id"],
@@ -118,33 +126,35 @@ async def test_a_misread_event_is_corrected_by_an_event_that_points_to_it(shop: 
     assert correction["event_id"].startswith("c1-")
     assert (wrong["normalizer_version"], correction["normalizer_version"]) == ("2", "1")
     assert correction["message_id"] == wrong["message_id"]
-    assert await check_log(shop.connection, shop.keyring) > 0
+    assert await check_log(harness.connection, harness.keyring) > 0
 
 
-async def test_corrections_may_notify_nobody_and_the_action_says_so(shop: Shop) -> None:
+async def test_corrections_may_notify_nobody_and_the_action_says_so(harness: WorkerHarness) -> None:
     request = SubscriptionRequest(url="https://subscriber.invalid/")
-    await create(shop.connection, shop.keyring, request, actor="test", owner="bootstrap")
-    await candidate_reads(shop, "2")
-    await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
-    report = await again(shop, notify=False)
+    await create(harness.connection, harness.keyring, request, actor="test", owner="bootstrap")
+    await candidate_reads(harness, "2")
+    await harness.ingest({"number": "A1", "status": "in_transit", "code": MISREAD})
+    report = await again(harness, notify=False)
     assert (report.corrected, report.transitions, report.notifications) == (1, 1, 0)
-    (_, correction) = await shop.events("A1")
+    (_, correction) = await harness.events("A1")
     assert correction["notify"] is False
     action = (
         "SELECT convert_from(canonical, 'UTF8')::jsonb -> 'details' -> 'notify' FROM"
         " statesvc.action WHERE verb = 'renormalize'"
     )
-    assert await shop.value(action) is False
+    assert await harness.value(action) is False
 
 
-async def test_a_second_run_appends_nothing_and_a_chain_names_what_it_replaces(shop: Shop) -> None:
-    await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
+async def test_a_second_run_appends_nothing_and_a_chain_names_what_it_replaces(
+    harness: WorkerHarness,
+) -> None:
+    await harness.ingest({"number": "A1", "status": "in_transit", "code": MISREAD})
     wrong = replace(CARRIER, stable="2")
     for carrier, now in ((wrong, "delivered"), (CARRIER, "in_transit"), (wrong, "delivered")):
-        assert (await again(shop, carrier)).corrected == 1
-        assert await status(shop, "A1") == now
-        assert (await again(shop, carrier)).corrected == 0
-    root, first, second, third = await shop.events("A1")
+        assert (await again(harness, carrier)).corrected == 1
+        assert await status(harness, "A1") == now
+        assert (await again(harness, carrier)).corrected == 0
+    root, first, second, third = await harness.events("A1")
     assert {event["corrects"] for event in (first, second, third)} == {root["event_id"]}
     assert [event.get("anchor") for event in (first, second, third)] == [
         None,
@@ -154,62 +164,64 @@ async def test_a_second_run_appends_nothing_and_a_chain_names_what_it_replaces(s
 
 
 async def test_what_the_candidate_left_out_is_added_and_what_it_alone_said_is_taken_back(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
-    await candidate_reads(shop, "forgetful")
-    await shop.push(
-        says(
+    await candidate_reads(harness, "forgetful")
+    await harness.push(
+        push_body(
             {"number": "A1", "status": "delivered", "minute": 9},
             {"number": "A1", "status": "picked_up"},
         )
     )
-    await shop.push(says({"number": "A2", "status": "picked_up"}))
-    await shop.work()
-    assert await status(shop, "A1") == "picked_up"
-    report = await again(shop, read_by="forgetful")
+    await harness.push(push_body({"number": "A2", "status": "picked_up"}))
+    await harness.work()
+    assert await status(harness, "A1") == "picked_up"
+    report = await again(harness, read_by="forgetful")
     assert (report.added, report.corrected, report.retracted) == (2, 0, 0)
-    assert (await status(shop, "A1"), await status(shop, "A2")) == ("delivered", "picked_up")
+    assert (await status(harness, "A1"), await status(harness, "A2")) == ("delivered", "picked_up")
     names = (
         "SELECT count(*) FROM statesvc.message WHERE shipments = ARRAY[%s::uuid] AND sealed_key IS"
         " NOT NULL"
     )
-    assert await shop.value(names, shipment("A2")) == 1, (
+    assert await harness.value(names, shipment("A2")) == 1, (
         "erasing the shipment must make the body unreadable"
     )
     carrier = replace(CARRIER, stable="forgetful")
-    assert (await again(shop, carrier)).retracted == 2
-    assert await status(shop, "A1") == "picked_up"
-    assert (await again(shop, carrier)).retracted == 0
+    assert (await again(harness, carrier)).retracted == 2
+    assert await status(harness, "A1") == "picked_up"
+    assert (await again(harness, carrier)).retracted == 0
 
 
-async def test_only_what_came_since_and_only_what_the_version_read(shop: Shop) -> None:
-    await shop.say({"number": "A1", "status": "in_transit"})
-    await shop.database.clock.advance(3600)
-    await candidate_reads(shop, "same")
-    await shop.say({"number": "A2", "status": "in_transit"})
-    now = await shop.database.clock.now()
-    assert (await again(shop, since=now - timedelta(minutes=30))).messages == 1
-    assert (await again(shop, read_by="1")).messages == 1
-    assert (await again(shop, read_by="same")).messages == 1
-    assert (await again(shop)).messages == 2
+async def test_only_what_came_since_and_only_what_the_version_read(harness: WorkerHarness) -> None:
+    await harness.ingest({"number": "A1", "status": "in_transit"})
+    await harness.database.clock.advance(3600)
+    await candidate_reads(harness, "same")
+    await harness.ingest({"number": "A2", "status": "in_transit"})
+    now = await harness.database.clock.now()
+    assert (await again(harness, since=now - timedelta(minutes=30))).messages == 1
+    assert (await again(harness, read_by="1")).messages == 1
+    assert (await again(harness, read_by="same")).messages == 1
+    assert (await again(harness)).messages == 2
 
 
-async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(shop: Shop) -> None:
-    await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
-    await shop.push(says({"number": "LATE", "kind": "unmapped", "code": "NEW"}))
-    messages = await shop.claim()
+async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(
+    harness: WorkerHarness,
+) -> None:
+    await harness.ingest({"number": "A1", "kind": "unmapped", "code": "NEW"})
+    await harness.push(push_body({"number": "LATE", "kind": "unmapped", "code": "NEW"}))
+    messages = await harness.claim()
     stale = [
-        read_message(message, keyring=shop.keyring, carriers={CARRIER_ID: CARRIER})
+        read_message(message, keyring=harness.keyring, carriers={CARRIER_ID: CARRIER})
         for message in messages
     ]
     await add_mapping(
-        shop.connection,
+        harness.connection,
         MappedCode(CARRIER_ID, "T", "NEW"),
         Meaning(Kind.SCAN, Status.LOST),
         why="",
         actor="tester",
     )
-    dsn = shop.database.service_dsn
+    dsn = harness.database.service_dsn
     async with (
         await AsyncConnection.connect(dsn, autocommit=True) as late,
         await AsyncConnection.connect(dsn, autocommit=True) as own,
@@ -218,50 +230,50 @@ async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(
             reads = [read for read in stale if isinstance(read, Read)]
             # it has joined the open letter, and commits only after that was resolved
             async with late.pipeline():
-                batch = await append(AppendBatch(late, shop.keyring, reads, "worker-2"))
+                batch = await append(AppendBatch(late, harness.keyring, reads, "worker-2"))
                 await settle(late, batch.settlements, worker="worker-2")
-            running = asyncio.create_task(again(replace(shop, connection=own)))
-            await shop.until(
+            running = asyncio.create_task(again(replace(harness, connection=own)))
+            await harness.until(
                 "SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0
             )
             await asyncio.sleep(0.1)
             assert not running.done()
         assert (await running).corrected == 2
-    assert await status(shop, "LATE") == "lost"
+    assert await status(harness, "LATE") == "lost"
 
 
 async def test_without_its_message_an_event_is_read_by_its_raw_fields_or_reported(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
-    await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
-    await shop.say({"number": "A2", "kind": "unmapped", "code": "OLD"})
-    await shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
+    await harness.ingest({"number": "A1", "kind": "unmapped", "code": "NEW"})
+    await harness.ingest({"number": "A2", "kind": "unmapped", "code": "OLD"})
+    await harness.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
     await add_mapping(
-        shop.connection,
+        harness.connection,
         MappedCode(CARRIER_ID, "T", "NEW"),
         Meaning(Kind.SCAN, Status.LOST),
         why="",
         actor="tester",
     )
-    report = await again(shop)
+    report = await again(harness)
     assert (report.corrected, report.unreadable, report.codes_left) == (1, 1, {("T", "OLD")})
-    assert (await status(shop, "A1"), await status(shop, "A2")) == ("lost", "unknown")
+    assert (await status(harness, "A1"), await status(harness, "A2")) == ("lost", "unknown")
     open_codes = "SELECT raw_code FROM statesvc.dead_letter WHERE resolved_at IS NULL"
-    assert await shop.rows(open_codes) == [("OLD",)]
-    assert (await again(shop)).corrected == 0
+    assert await harness.rows(open_codes) == [("OLD",)]
+    assert (await again(harness)).corrected == 0
 
 
 async def test_without_its_message_and_a_mapping_the_carriers_own_code_reads_the_raw_fields(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
     known = {
         "NEW": Meaning(Kind.SCAN, Status.LOST),
         MISREAD: Meaning(Kind.SCAN, Status.IN_TRANSIT),
         "STILL": UNMAPPED,
     }
-    await candidate_reads(shop, "2")
-    await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
-    await shop.say(
+    await candidate_reads(harness, "2")
+    await harness.ingest({"number": "A1", "kind": "unmapped", "code": "NEW"})
+    await harness.ingest(
         {
             "number": "A2",
             "status": "in_transit",
@@ -269,32 +281,34 @@ async def test_without_its_message_and_a_mapping_the_carriers_own_code_reads_the
             "estimated_delivery": "2026-03-02",
         }
     )
-    await shop.say({"number": "A3", "kind": "unmapped", "code": "STILL"})
-    await shop.say({"number": "A4", "status": "in_transit", "code": "BY TEXT"})
-    await shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
+    await harness.ingest({"number": "A3", "kind": "unmapped", "code": "STILL"})
+    await harness.ingest({"number": "A4", "status": "in_transit", "code": "BY TEXT"})
+    await harness.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
     carrier = replace(CARRIER, reread=lambda raw: known.get(raw.code or ""))
-    report = await again(shop, carrier)
+    report = await again(harness, carrier)
     assert (report.corrected, report.unchanged, report.unreadable) == (2, 1, 1)
     assert (report.codes, report.codes_left) == ({("T", "NEW")}, {("T", "STILL")})
-    assert [await status(shop, number) for number in ("A1", "A2", "A3", "A4")] == [
+    assert [await status(harness, number) for number in ("A1", "A2", "A3", "A4")] == [
         "lost",
         "in_transit",
         "unknown",
         "in_transit",
     ]
     assert (
-        await shop.value(
+        await harness.value(
             "SELECT estimated_delivery FROM statesvc.shipment WHERE shipment_id = %s",
             shipment("A2"),
         )
         is not None
     )
-    assert (await again(shop, carrier)).corrected == 0
+    assert (await again(harness, carrier)).corrected == 0
 
 
-async def test_what_another_normalizer_read_is_not_read_by_the_raw_fields(shop: Shop) -> None:
-    await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
-    (event,) = await shop.events("A1")
+async def test_what_another_normalizer_read_is_not_read_by_the_raw_fields(
+    harness: WorkerHarness,
+) -> None:
+    await harness.ingest({"number": "A1", "kind": "unmapped", "code": "NEW"})
+    (event,) = await harness.events("A1")
     lost = Meaning(Kind.SCAN, Status.LOST)
     carrier = replace(CARRIER, reread=lambda _raw: lost)
     for document, expected in (
@@ -307,70 +321,73 @@ async def test_what_another_normalizer_read_is_not_read_by_the_raw_fields(shop: 
         assert (report.corrected, report.unreadable, report.beyond["vocabulary"]) == expected
 
 
-async def test_an_erased_shipment_is_reported_not_guessed(shop: Shop) -> None:
-    await candidate_reads(shop, "2")
-    await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
-    await shop.as_owner(
+async def test_an_erased_shipment_is_reported_not_guessed(harness: WorkerHarness) -> None:
+    await candidate_reads(harness, "2")
+    await harness.ingest({"number": "A1", "status": "in_transit", "code": MISREAD})
+    await harness.as_owner(
         "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()"
     )
-    report = await again(shop, read_by="2")
+    report = await again(harness, read_by="2")
     assert (report.unreadable, report.corrected) == (1, 0)
-    assert await status(shop, "A1") == "delivered"
+    assert await status(harness, "A1") == "delivered"
 
 
-async def test_a_message_about_several_shipments_opens_with_all_their_keys(shop: Shop) -> None:
-    await candidate_reads(shop, "2")
-    await shop.say(
+async def test_a_message_about_several_shipments_opens_with_all_their_keys(
+    harness: WorkerHarness,
+) -> None:
+    await candidate_reads(harness, "2")
+    await harness.ingest(
         *(
             {"number": f"A{n}", "status": "in_transit", "code": MISREAD, "signed_by": "Zaphod"}
             for n in range(5)
         )
     )
-    assert (await again(shop, read_by="2")).corrected == 5
-    assert {await status(shop, f"A{n}") for n in range(5)} == {"in_transit"}
-    assert (await again(shop, read_by="2")).corrected == 0
+    assert (await again(harness, read_by="2")).corrected == 5
+    assert {await status(harness, f"A{n}") for n in range(5)} == {"in_transit"}
+    assert (await again(harness, read_by="2")).corrected == 0
 
 
 async def test_erased_a_text_in_the_place_of_a_code_is_still_read_by_the_table_that_knows_it(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
     known = Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY)
-    await shop.say(
+    await harness.ingest(
         {"number": "A1", "kind": "unmapped", "code": "Out  for Delivery."},
         {"number": "A2", "kind": "unmapped", "code": "Left with Ann"},
     )
-    await shop.as_owner(
+    await harness.as_owner(
         "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()"
     )
-    assert "Delivery" not in str(await shop.events("A1"))
+    assert "Delivery" not in str(await harness.events("A1"))
     texts = frozenset({"out for delivery"})
     carrier = replace(
         CARRIER, texts=texts, reread=lambda raw: known if raw.code in texts else UNMAPPED
     )
-    report = await again(shop, carrier)
+    report = await again(harness, carrier)
     assert (report.corrected, report.codes, report.codes_left) == (
         1,
         {("T", "text")},
         {("T", "text")},
     )
-    assert [await status(shop, number) for number in ("A1", "A2")] == [
+    assert [await status(harness, number) for number in ("A1", "A2")] == [
         "out_for_delivery",
         "unknown",
     ]
     assert (
-        await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1
+        await harness.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL")
+        == 1
     ), "not all of its texts are known"
 
 
-async def in_parts(shop: Shop, **scope: Any) -> list[HistoryReread]:
+async def in_parts(harness: WorkerHarness, **scope: Any) -> list[HistoryReread]:
     """Read a message a call, each going on from the cursor of the one before."""
-    calls = [history(shop, page=1, messages_max=1, **scope)]
+    calls = [history(harness, page=1, messages_max=1, **scope)]
     await calls[-1].run()
     while not calls[-1].is_done:
         cursor = encode_position(calls[-1].position, {})
         calls.append(
             history(
-                shop,
+                harness,
                 page=1,
                 messages_max=1,
                 position=position_of(cursor, HistoryPosition, {}),
@@ -381,77 +398,85 @@ async def in_parts(shop: Shop, **scope: Any) -> list[HistoryReread]:
     return calls
 
 
-async def test_a_run_in_parts_ends_as_one_to_the_end_does(shop: Shop) -> None:
+async def test_a_run_in_parts_ends_as_one_to_the_end_does(harness: WorkerHarness) -> None:
     for number in ("A1", "A2", "A3"):
-        await shop.say({"number": number, "kind": "unmapped", "code": "NEW"})
+        await harness.ingest({"number": number, "kind": "unmapped", "code": "NEW"})
     await add_mapping(
-        shop.connection,
+        harness.connection,
         MappedCode(CARRIER_ID, "T", "NEW"),
         Meaning(Kind.SCAN, Status.LOST),
         why="",
         actor="tester",
     )
-    assert sum(call.report.corrected for call in await in_parts(shop, dry_run=True)) == 3
-    assert await shop.value("SELECT count(*) FROM statesvc.action WHERE verb = 'renormalize'") == 0
-    calls = await in_parts(shop)
+    assert sum(call.report.corrected for call in await in_parts(harness, dry_run=True)) == 3
+    assert (
+        await harness.value("SELECT count(*) FROM statesvc.action WHERE verb = 'renormalize'") == 0
+    )
+    calls = await in_parts(harness)
     assert [call.report.corrected for call in calls] == [1, 1, 1, 0]
     assert [call.position.scanned for call in calls] == [1, 2, 3, 3]
     assert [call.remaining > 0 for call in calls] == [True, True, True, False]
     assert (
-        await shop.value("SELECT resolution FROM statesvc.dead_letter WHERE kind = 'code'")
+        await harness.value("SELECT resolution FROM statesvc.dead_letter WHERE kind = 'code'")
         == "replayed"
     )
     done = (
         "SELECT convert_from(canonical, 'UTF8')::jsonb->'details'->'done' FROM statesvc.action"
         " WHERE verb = 'renormalize' ORDER BY batch_id"
     )
-    assert [said for (said,) in await shop.rows(done)] == [False, False, False, True]
+    assert [said for (said,) in await harness.rows(done)] == [False, False, False, True]
 
 
-async def test_a_code_that_any_part_leaves_unknown_keeps_its_dead_letter(shop: Shop) -> None:
+async def test_a_code_that_any_part_leaves_unknown_keeps_its_dead_letter(
+    harness: WorkerHarness,
+) -> None:
     for number, text in (("A1", "Left with Ann"), ("A2", "Left with Ben"), ("A3", "Left with Ann")):
-        await shop.say({"number": number, "kind": "unmapped", "code": text})
+        await harness.ingest({"number": number, "kind": "unmapped", "code": text})
     code = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code="Left with Ann").clear(
-        shop.keyring.carrier_digest(CARRIER_ID)
+        harness.keyring.carrier_digest(CARRIER_ID)
     )
     await add_mapping(
-        shop.connection, code, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester"
+        harness.connection, code, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester"
     )
-    assert [call.report.corrected for call in await in_parts(shop)] == [1, 0, 1, 0]
+    assert [call.report.corrected for call in await in_parts(harness)] == [1, 0, 1, 0]
     assert (
-        await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1
+        await harness.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL")
+        == 1
     )
 
 
-async def test_a_part_of_the_history_resolves_no_code(shop: Shop) -> None:
-    await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
+async def test_a_part_of_the_history_resolves_no_code(harness: WorkerHarness) -> None:
+    await harness.ingest({"number": "A1", "kind": "unmapped", "code": "NEW"})
     await add_mapping(
-        shop.connection,
+        harness.connection,
         MappedCode(CARRIER_ID, "T", "NEW"),
         Meaning(Kind.SCAN, Status.LOST),
         why="",
         actor="tester",
     )
-    assert (await again(shop, read_by="1")).corrected == 1
+    assert (await again(harness, read_by="1")).corrected == 1
     assert (
-        await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1
+        await harness.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL")
+        == 1
     )
 
 
-async def test_where_too_many_codes_stay_unknown_none_is_resolved(shop: Shop) -> None:
-    await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
+async def test_where_too_many_codes_stay_unknown_none_is_resolved(harness: WorkerHarness) -> None:
+    await harness.ingest({"number": "A1", "kind": "unmapped", "code": "NEW"})
     await add_mapping(
-        shop.connection,
+        harness.connection,
         MappedCode(CARRIER_ID, "T", "NEW"),
         Meaning(Kind.SCAN, Status.LOST),
         why="",
         actor="tester",
     )
     crowded = HistoryPosition(
-        began=await shop.database.clock.now(), left=frozenset(range(10**9, 10**9 + CODES_MAX + 1))
+        began=await harness.database.clock.now(),
+        left=frozenset(range(10**9, 10**9 + CODES_MAX + 1)),
     )
-    assert (await history(shop, position=crowded).run()).corrected == 1
+    assert (await history(harness, position=crowded).run()).corrected == 1
     assert (
-        await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1
+        await harness.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL")
+        == 1
     )
     assert len(encode_position(replace(crowded, learned=crowded.left), {})) < 32_768

@@ -16,7 +16,7 @@ from events.vocabulary import Kind, Reason, Status
 from statesvc.addons.mappings.mapped_code import MappedCode, PrintedCode
 from statesvc.addons.mappings.mapping_store import NotMappedError, current_mappings, teach
 from statesvc.reading.code_mapping import Mappings
-from tests.world.shop import CARRIER_ID, Shop
+from tests.world.worker_harness import CARRIER_ID, WorkerHarness
 
 MEANINGS = [
     None,
@@ -82,10 +82,10 @@ def test_rows_mean_what_the_model_says_however_they_are_taken_in(
 
 @pytest.mark.slow
 async def test_taught_and_taken_back_at_random_events_are_read_as_the_model_says(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
     chance = random.Random(16)
-    digest = shop.keyring.carrier_digest(CARRIER_ID)
+    digest = harness.keyring.carrier_digest(CARRIER_ID)
     rows: list[tuple[MappedCode, Meaning | None]] = []
     for number in range(60):
         printed = PrintedCode(
@@ -98,14 +98,14 @@ async def test_taught_and_taken_back_at_random_events_are_read_as_the_model_says
         in_effect = dict(rows).get(printed.clear(digest))
         try:
             await teach(
-                shop.connection, shop.keyring, printed, meaning, why="a test", actor="tester"
+                harness.connection, harness.keyring, printed, meaning, why="a test", actor="tester"
             )
             rows.append((printed.clear(digest), meaning))
         except NotMappedError:
             assert (meaning, in_effect) == (None, None)
         code = chance.choice(["X", "LEFT WITH ANN"])
         said = chance.choice([None, "handed  OVER.", "not at home", "Something else"])
-        await shop.say(
+        await harness.ingest(
             {
                 "number": f"N{number}",
                 "kind": "unmapped",
@@ -113,7 +113,7 @@ async def test_taught_and_taken_back_at_random_events_are_read_as_the_model_says
                 **({"description": said} if said else {}),
             }
         )
-        (event,) = await shop.events(f"N{number}")
+        (event,) = await harness.events(f"N{number}")
         clear = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code=code).clear(digest)
         raw = Raw(type=clear.raw_type, code=clear.raw_code)
         wanted = expected(
@@ -124,13 +124,15 @@ async def test_taught_and_taken_back_at_random_events_are_read_as_the_model_says
             if wanted is None
             else (wanted.kind, wanted.status, wanted.reason)
         )
-    held = {row.code for row in await current_mappings(shop.connection) if row.kind is not None}
+    held = {row.code for row in await current_mappings(harness.connection) if row.kind is not None}
     assert held == {code for code, meaning in dict(rows).items() if meaning is not None}
-    texts = {stands for (stands,) in await shop.rows("SELECT stand_in FROM statesvc.mapped_text")}
+    texts = {
+        stands for (stands,) in await harness.rows("SELECT stand_in FROM statesvc.mapped_text")
+    }
     assert texts == {stands for code in held for stands in code.stand_ins}, (
         "a text goes with the last mapping that names it"
     )
     for table in ("code_mapping", "mapped_text", "action"):
         assert "ann" not in str(
-            await shop.rows(f"SELECT t::text FROM statesvc.{table} t")
+            await harness.rows(f"SELECT t::text FROM statesvc.{table} t")
         ).lower().replace("channel", "")

@@ -10,25 +10,25 @@ from tests.addons.mappings.test_code_mapping_commands import royal
 from tests.addons.mappings.test_code_mappings import royalmail, statuses
 from tests.world.api import Api
 from tests.world.shell import Shell
-from tests.world.shop import Shop
+from tests.world.worker_harness import WorkerHarness
 
 __all__ = ["royal"]
 _PATH = "/v1/carriers/royalmail/renormalize"
 
 
-async def taught_after_three(shop: Shop, api: Api) -> None:
-    await shop.push(
+async def taught_after_three(harness: WorkerHarness, api: Api) -> None:
+    await harness.push(
         *(royalmail(f"AB{number}GB", "EVZZ9") for number in range(3)), carrier_id="royalmail"
     )
-    await shop.work()
+    await harness.work()
     lesson = {"raw_code": "EVZZ9", "meaning": {"status": "lost"}, "why": "their list"}
     assert (
         await api.call("POST", "/v1/carriers/royalmail/mappings", scopes="ops", json=lesson)
     ).status == 201
 
 
-async def entries(shop: Shop) -> list[Any]:
-    rows = await shop.rows(
+async def entries(harness: WorkerHarness) -> list[Any]:
+    rows = await harness.rows(
         "SELECT convert_from(canonical, 'UTF8') FROM statesvc.action WHERE verb = 'renormalize'"
         " ORDER BY batch_id"
     )
@@ -36,7 +36,7 @@ async def entries(shop: Shop) -> list[Any]:
 
 
 async def test_a_dry_run_changes_nothing_and_the_run_corrects(
-    api: Api, royal: Shop, shell: Shell
+    api: Api, royal: WorkerHarness, shell: Shell
 ) -> None:
     await taught_after_three(royal, api)
     printed = await shell("renormalize", "--carrier", "royalmail", "--dry-run")
@@ -61,7 +61,7 @@ async def test_a_dry_run_changes_nothing_and_the_run_corrects(
 
 
 async def test_by_http_and_by_command_it_leaves_the_same_entry(
-    api: Api, royal: Shop, shell: Shell, tmp_path: Path
+    api: Api, royal: WorkerHarness, shell: Shell, tmp_path: Path
 ) -> None:
     await taught_after_three(royal, api)
     reply = await api.call(
@@ -80,7 +80,7 @@ async def test_by_http_and_by_command_it_leaves_the_same_entry(
 
 
 async def test_what_the_carrier_does_not_have_is_wrong_use(
-    api: Api, royal: Shop, shell: Shell
+    api: Api, royal: WorkerHarness, shell: Shell
 ) -> None:
     assert "no such carrier_id" in await shell("renormalize", "--carrier", "nobody", exit_code=2)
     assert "royalmail has no version 9, but 1" in await shell(

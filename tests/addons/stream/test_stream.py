@@ -96,10 +96,10 @@ async def test_a_transition_that_commits_late_is_seen_once_by_those_who_were_the
 ) -> None:
     async with stage.source() as live, await AsyncConnection.connect(database.service_dsn) as held:
         await held.execute("SET timezone = 'UTC'")
-        await LogBuilder(held, stage.log.keyring).say(
+        await LogBuilder(held, stage.log.keyring).append(
             scan("1ZHELD", 1, Status.IN_TRANSIT), commit=False
         )
-        await stage.log.say(scan("1ZFIRST", 1, Status.IN_TRANSIT))
+        await stage.log.append(scan("1ZFIRST", 1, Status.IN_TRANSIT))
         await stage.publish()
         seen = await live.next()
         async with stage.source("/v1/stream?after=-1") as late:
@@ -112,7 +112,7 @@ async def test_a_transition_that_commits_late_is_seen_once_by_those_who_were_the
         # by the time of recording, or by the batch's id, the second stands before the first: who
         # follows either would miss it
         assert seen[1].data["recorded_at"] < seen[0].data["recorded_at"]
-        await stage.log.say(scan("1ZLAST", 1, Status.IN_TRANSIT))
+        await stage.log.append(scan("1ZLAST", 1, Status.IN_TRANSIT))
         await stage.publish()
         assert [block.data for block in await live.next()] == (await stage.truth())[2:]
 
@@ -120,7 +120,9 @@ async def test_a_transition_that_commits_late_is_seen_once_by_those_who_were_the
 async def test_the_data_keeps_its_contract_and_says_where_the_log_has_it(stage: Stage) -> None:
     async with stage.source() as source:
         await stage.log.conflict("1ZOTHER")
-        await stage.log.say(scan("1z 1", 1, Status.DELIVERED), scan("1z 1", 0, Status.IN_TRANSIT))
+        await stage.log.append(
+            scan("1z 1", 1, Status.DELIVERED), scan("1z 1", 0, Status.IN_TRANSIT)
+        )
         await stage.publish()
         (block,) = await source.next()
     TypeAdapter(StreamedTransition).validate_python(block.data)

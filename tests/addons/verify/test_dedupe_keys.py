@@ -22,7 +22,7 @@ OTHER = "(SELECT shipment_id FROM statesvc.stream WHERE number = '1Z0003')"
 
 async def aliased(log: LogBuilder) -> None:
     """Make a scan that has a second id: an answer of the carrier's prints none."""
-    await log.say(scan("SF0001", 3, None, native_id="77"), carrier_id="sf_express")
+    await log.append(scan("SF0001", 3, None, native_id="77"), carrier_id="sf_express")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ async def test_two_events_of_one_id_are_found_though_each_has_a_row(
             f" {NATIVE}".encode()
         )
         await hand.execute(f"DELETE FROM statesvc.event_key WHERE {NATIVE}".encode())
-    await sealed_log.say(scan("1Z0002", 50, None, code="A1", native_id="scan-1Z0002"))
+    await sealed_log.append(scan("1Z0002", 50, None, code="A1", native_id="scan-1Z0002"))
     assert any("another event of the log has it too" in each for each in places(verify(database)))
 
 

@@ -140,11 +140,11 @@ async def test_a_derived_id_that_does_not_follow_from_the_event_is_named(
 async def test_an_estimate_under_another_id_is_named_where_the_digest_key_is_at_hand(
     database: Any, event_log: LogBuilder
 ) -> None:
-    await event_log.say(scan("1Z0001", 7, None))
+    await event_log.append(scan("1Z0001", 7, None))
     event = identify(
         scan("1Z0001", 7, None), carrier_id="ups", digest=event_log.keyring.carrier_digest("ups")
     )
-    await event_log.say(scan("1Z0001", 7, None, estimated_delivery="2026-03-05"))
+    await event_log.append(scan("1Z0001", 7, None, estimated_delivery="2026-03-05"))
     assert places(verify(database)) == []
     changes = {
         "event_id": "e1-aaaaaaaaaaaaaaaaaaaaaaaaaa",
@@ -166,7 +166,7 @@ async def test_an_estimate_under_another_id_is_named_where_the_digest_key_is_at_
 
 @pytest.mark.usefixtures("own_processes")
 async def test_what_could_not_be_checked_is_counted(database: Any, sealed_log: LogBuilder) -> None:
-    await sealed_log.say(scan("1Z0001", 0, None, signed_by="A. Person"))
+    await sealed_log.append(scan("1Z0001", 0, None, signed_by="A. Person"))
     assert verify(database).unchecked == verify(database, processes=2).unchecked == {SIGNERS: 1}
     assert verify(database, master_keys=None).unchecked == {SIGNERS: 1, FACTS: 1}
     assert CORRECTIONS not in verify(database).unchecked

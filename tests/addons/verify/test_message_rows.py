@@ -8,16 +8,16 @@ from statesvc.addons.verify.message_rows import UNREADABLE
 from statesvc.addons.verify.verify_log import Verification, VerificationRequest
 from statesvc.addons.verify.worker_pool import LogAccess
 from tests.world.attack import attack, places, sealed_story, verify
-from tests.world.body_archivist import HOT_DAYS, KEEP_MONTHS, Archivist
+from tests.world.body_archiver import HOT_DAYS, KEEP_MONTHS, Archiver
 from tests.world.database import Database
-from tests.world.shop import Shop
+from tests.world.worker_harness import WorkerHarness
 
 FIRST = "(SELECT message_id FROM statesvc.message ORDER BY message_id LIMIT 1)"
 
 
-async def three_messages(shop: Shop) -> None:
+async def three_messages(harness: WorkerHarness) -> None:
     for number in ("A1", "A2", "A3"):
-        await shop.say(
+        await harness.ingest(
             {"number": number, "status": "in_transit"},
             {"number": number, "status": "delivered", "minute": 5},
         )
@@ -34,17 +34,17 @@ async def three_messages(shop: Shop) -> None:
     ],
 )
 async def test_a_row_that_the_log_binds_is_not_changed_unnoticed(
-    shop: Shop, database: Database, statement: str, named: str
+    harness: WorkerHarness, database: Database, statement: str, named: str
 ) -> None:
-    await three_messages(shop)
+    await three_messages(harness)
     assert places(verify(database)) == []
     await attack(database, statement)
     (fault,) = verify(database).faults
     assert fault.table == named
 
 
-async def test_deleted_rows_are_named_each(shop: Shop, database: Database) -> None:
-    await three_messages(shop)
+async def test_deleted_rows_are_named_each(harness: WorkerHarness, database: Database) -> None:
+    await three_messages(harness)
     await attack(database, "DELETE FROM statesvc.message", "DELETE FROM statesvc.body")
     tables = [fault.table for fault in verify(database).faults]
     assert sorted(tables) == ["body"] * 3 + ["message"] * 3
@@ -70,38 +70,38 @@ async def test_a_counter_is_of_a_conflict_of_the_log(database: Database, stateme
 
 
 async def test_what_left_by_its_archive_is_not_missing(
-    archivist: Archivist, database: Database
+    archiver: Archiver, database: Database
 ) -> None:
-    shop = archivist.shop
-    await three_messages(shop)
+    harness = archiver.harness
+    await three_messages(harness)
     assert places(verify(database)) == []
-    await archivist.archived()
-    assert await shop.value("SELECT count(*) FROM statesvc.body") == 0
+    await archiver.archived()
+    assert await harness.value("SELECT count(*) FROM statesvc.body") == 0
     assert places(verify(database)) == []
-    await archivist.days_pass(31 * KEEP_MONTHS)
-    await archivist.run_pass()
-    await archivist.days_pass(31 * 3)
-    await archivist.run_pass()
-    assert await shop.value("SELECT count(*) FROM statesvc.message") == 0
+    await archiver.days_pass(31 * KEEP_MONTHS)
+    await archiver.run_pass()
+    await archiver.days_pass(31 * 3)
+    await archiver.run_pass()
+    assert await harness.value("SELECT count(*) FROM statesvc.message") == 0
     assert places(verify(database)) == []
 
 
 async def test_a_body_is_missing_until_its_own_day_is_archived(
-    archivist: Archivist, database: Database
+    archiver: Archiver, database: Database
 ) -> None:
-    await three_messages(archivist.shop)
-    await archivist.days_pass(HOT_DAYS + 1)
-    await archivist.shop.say({"number": "B1", "status": "in_transit"})
-    await archivist.run_pass()
+    await three_messages(archiver.harness)
+    await archiver.days_pass(HOT_DAYS + 1)
+    await archiver.harness.ingest({"number": "B1", "status": "in_transit"})
+    await archiver.run_pass()
     assert places(verify(database)) == []
     await attack(database, "DELETE FROM statesvc.body")
     assert [fault.table for fault in verify(database).faults] == ["body"]
 
 
 async def test_an_auditor_is_told_that_messages_were_not_compared(
-    shop: Shop, database: Database
+    harness: WorkerHarness, database: Database
 ) -> None:
-    await three_messages(shop)
+    await three_messages(harness)
     report = Verification(
         VerificationRequest(access=LogAccess(dsn=database.auditor_dsn)), lambda *_: None
     ).run()

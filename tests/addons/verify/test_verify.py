@@ -97,12 +97,12 @@ async def test_a_log_that_grows_meanwhile_is_sound(
         await AsyncConnection.connect(database.service_dsn) as held,
     ):
         await held.execute("SET timezone = 'UTC'")
-        await type(log)(held, log.keyring).say(scan("1ZHELD", 1, None), commit=False)
+        await type(log)(held, log.keyring).append(scan("1ZHELD", 1, None), commit=False)
         with connect(database.service_dsn) as connection:
             seen = log_state.read_snapshot(connection)
         # committed late, grown, sealed: all after the first look
         await held.commit()
-        await log.say(scan("1Z0001", 70, None))
+        await log.append(scan("1Z0001", 70, None))
         await log.seal()
         await log.act()
         monkeypatch.setattr(run, "read_snapshot", lambda _connection: seen)

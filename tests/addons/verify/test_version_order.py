@@ -26,7 +26,7 @@ async def test_a_version_whose_batch_was_left_behind_is_named_and_is_no_change(
     database: Any, event_log: LogBuilder
 ) -> None:
     for place in range(3):
-        await event_log.say(scan("1ZTURNED", place, None))
+        await event_log.append(scan("1ZTURNED", place, None))
     await attack(
         database,
         f"CREATE TABLE statesvc.late AS {LATE}",
@@ -50,10 +50,10 @@ async def test_a_later_version_under_a_lower_batch_id_is_named(
 ) -> None:
     # as somebody writes who appends past the head's lock: the batch ids then descend with the
     # versions, and are sealed in their order
-    await event_log.say(scan("1ZTURNED", 0, None))
+    await event_log.append(scan("1ZTURNED", 0, None))
     for next_id, place in ((3, 1), (2, 2)):
         await attack(database, f"SELECT setval('statesvc.batch_id_seq', {next_id}, false)")
-        await event_log.say(scan("1ZTURNED", place, None))
+        await event_log.append(scan("1ZTURNED", place, None))
     await attack(database, "SELECT setval('statesvc.batch_id_seq', 3, true)")
     await event_log.seal()
     monkeypatch.setattr(version_order, "PORTION_BYTES", 28)

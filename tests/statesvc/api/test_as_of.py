@@ -70,7 +70,7 @@ async def _lives(log: LogBuilder, chance: Random, histories: int) -> Model:
                 )
                 said[number].append(fact_of(event, signer_digest=None))
                 readings.append(reading)
-            await log.say(*readings)
+            await log.append(*readings)
         head = await log.seal()
         for number in told:
             model[number].append((head.created_at, list(said[number])))
@@ -118,9 +118,9 @@ async def test_a_variant_that_looks_at_what_was_recorded_by_then_fails(
 ) -> None:
     # an entry may be recorded before an instant and be sealed after it: by the recorded time the
     # answer would change later
-    await event_log.say(scan("1ZA", 1, Status.PICKED_UP))
+    await event_log.append(scan("1ZA", 1, Status.PICKED_UP))
     first = (await event_log.seal()).created_at
-    await event_log.say(scan("1ZA", 2, Status.DELIVERED))
+    await event_log.append(scan("1ZA", 2, Status.DELIVERED))
     (recorded,) = (await event_log.rows("SELECT max(recorded_at) FROM statesvc.event"))[0]
     assert first < recorded
     answer = await _clamped(event_log, recorded)
@@ -150,9 +150,9 @@ async def _clamped(log: LogBuilder, instant: datetime) -> tuple[Status, int]:
 
 async def test_the_calls_answer_as_of(api: Any, scan: Callable[..., Any]) -> None:
     log = LogBuilder(api.connection, api.keyring)
-    await api.carriers.say(scan("5", Status.PICKED_UP), scan("5", Status.IN_TRANSIT, minutes=5))
+    await api.carriers.push(scan("5", Status.PICKED_UP), scan("5", Status.IN_TRANSIT, minutes=5))
     first = (await log.seal()).created_at
-    await api.carriers.say(scan("5", Status.DELIVERED, minutes=3, signed_by="J. Doe"))
+    await api.carriers.push(scan("5", Status.DELIVERED, minutes=3, signed_by="J. Doe"))
     await log.seal()
     asked = {"as_of": first.isoformat()}
     then = await api.get("/v1/shipments/ups/5", params=asked)

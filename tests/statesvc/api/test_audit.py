@@ -20,8 +20,8 @@ async def audit(api: Any, number: str, *, scopes: str = "audit", **query: str) -
 async def test_events_stand_in_recorded_order_with_message_normalizer_and_a_chain_of_hashes(
     api: Any, scan: Any
 ) -> None:
-    first = await api.carriers.say(scan("1", Status.DELIVERED, minutes=60))
-    second = await api.carriers.say(scan("1", Status.PICKED_UP))
+    first = await api.carriers.push(scan("1", Status.DELIVERED, minutes=60))
+    second = await api.carriers.push(scan("1", Status.PICKED_UP))
     events = (await audit(api, "1"))["events"]
     assert [(event["version"], event["message_id"], event["status"]) for event in events] == [
         (1, str(first), "delivered"),
@@ -35,8 +35,8 @@ async def test_events_stand_in_recorded_order_with_message_normalizer_and_a_chai
 
 
 async def test_transitions_say_what_moved_and_why(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("2", Status.PICKED_UP))
-    message_id = await api.carriers.say(scan("2", Status.DELIVERED, minutes=1))
+    await api.carriers.push(scan("2", Status.PICKED_UP))
+    message_id = await api.carriers.push(scan("2", Status.DELIVERED, minutes=1))
     record = await audit(api, "2")
     moves = [(move["from"], move["to"], move["sequence"]) for move in record["transitions"]]
     assert moves == [("unknown", "picked_up", 1), ("picked_up", "delivered", 2)]
@@ -52,9 +52,11 @@ async def test_transitions_say_what_moved_and_why(api: Any, scan: Any) -> None:
 async def test_a_contradiction_is_shown_once_with_its_count_on_both_shipments(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(scan("3", Status.PICKED_UP, native_id="S1"), scan("4", Status.PICKED_UP))
+    await api.carriers.push(
+        scan("3", Status.PICKED_UP, native_id="S1"), scan("4", Status.PICKED_UP)
+    )
     for _ in range(3):
-        await api.carriers.say(scan("4", Status.DELIVERED, native_id="S1", signed_by="A. Person"))
+        await api.carriers.push(scan("4", Status.DELIVERED, native_id="S1", signed_by="A. Person"))
     for number in "34":
         (conflict,) = (await audit(api, number))["conflicts"]
         assert (conflict["event_id"], conflict["count"], conflict["tracking_number"]) == (
@@ -80,7 +82,7 @@ async def test_notifications_come_with_their_fan_outs_their_end_and_all_tries(
     api: Any, scan: Any, database: Any
 ) -> None:
     await subscribed(api)
-    await api.carriers.say(scan("5", Status.DELIVERED))
+    await api.carriers.push(scan("5", Status.DELIVERED))
     (waiting,) = (await audit(api, "5"))["notifications"]
     assert (waiting["waiting"], waiting["outcome"], waiting["attempts"], waiting["to"]) == (
         True,
@@ -117,7 +119,7 @@ async def test_the_audit_says_the_same_when_the_tables_of_notifications_are_empt
     api: Any, scan: Any, database: Any
 ) -> None:
     await subscribed(api)
-    await api.carriers.say(scan("5", Status.DELIVERED))
+    await api.carriers.push(scan("5", Status.DELIVERED))
     await deliver(api.carriers.connection, api.carriers.keyring)
     before = (await audit(api, "5"))["notifications"]
     assert len(before) == 1
@@ -134,8 +136,8 @@ async def test_a_very_long_audit_is_read_in_windows_that_lose_nothing(api: Any, 
     for place, status in enumerate(
         (Status.PICKED_UP, Status.IN_TRANSIT, Status.OUT_FOR_DELIVERY, Status.DELIVERED)
     ):
-        await api.carriers.say(scan("6", status, minutes=place, native_id=f"W{place}"))
-        await api.carriers.say(scan("6", Status.LOST, minutes=50, native_id=f"W{place}"))
+        await api.carriers.push(scan("6", status, minutes=place, native_id=f"W{place}"))
+        await api.carriers.push(scan("6", Status.LOST, minutes=50, native_id=f"W{place}"))
     first = await audit(api, "6")
     rest = await audit(api, "6", cursor=first["next_cursor"])
     assert rest["next_cursor"] is None
@@ -151,7 +153,7 @@ async def test_a_very_long_audit_is_read_in_windows_that_lose_nothing(api: Any, 
 
 
 async def test_scope_audit_is_needed(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("7", Status.DELIVERED))
+    await api.carriers.push(scan("7", Status.DELIVERED))
     refused = await api.get("/v1/shipments/ups/7/audit", scopes="read pii")
     assert (refused.status, refused.body["required_scope"]) == (403, "audit")
 
@@ -159,7 +161,7 @@ async def test_scope_audit_is_needed(api: Any, scan: Any) -> None:
 async def test_a_personal_part_that_does_not_open_is_never_shown_as_absent(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         scan("8", Status.DELIVERED, signed_by="A. Person"),
         scan("9", Status.DELIVERED, signed_by="B. Person"),
     )
@@ -177,9 +179,9 @@ async def test_a_personal_part_that_does_not_open_is_never_shown_as_absent(
 async def test_a_conflict_tells_nothing_personal_once_either_shipment_is_erased(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(scan("4", Status.PICKED_UP))
-    await api.carriers.say(scan("3", Status.DELIVERED, native_id="S1", signed_by="J. Doe"))
-    await api.carriers.say(scan("4", Status.DELIVERED, native_id="S1", signed_by="R. Roe"))
+    await api.carriers.push(scan("4", Status.PICKED_UP))
+    await api.carriers.push(scan("3", Status.DELIVERED, native_id="S1", signed_by="J. Doe"))
+    await api.carriers.push(scan("4", Status.DELIVERED, native_id="S1", signed_by="R. Roe"))
     (opened,) = (await audit(api, "3", scopes="audit pii", include="personal"))["conflicts"]
     assert opened["signed_by"] == "R. Roe"
     claimed = opened["claimed_shipment_id"]

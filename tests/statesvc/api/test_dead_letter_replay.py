@@ -292,7 +292,7 @@ async def test_a_filter_must_mean_something(api: Any) -> None:
 
 async def test_a_code_is_read_again_once_it_is_mapped(api: Any, scan: Any) -> None:
     for number in range(3):
-        await api.carriers.say(scan(str(number), None, kind=Kind.UNMAPPED, type="Q", code="77"))
+        await api.carriers.push(scan(str(number), None, kind=Kind.UNMAPPED, type="Q", code="77"))
     (dead_letter_id,) = await open_dead_letters(api)
     refused = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay")
     assert (refused.status, refused.body["obstacle"]) == (409, "no_mapping")
@@ -323,7 +323,7 @@ async def test_a_code_is_read_again_once_it_is_mapped(api: Any, scan: Any) -> No
 @pytest.mark.parametrize("call_limits", [CallLimits(reread_messages=2)])
 async def test_many_events_of_a_code_are_read_in_several_calls(api: Any, scan: Any) -> None:
     for number in range(5):
-        await api.carriers.say(scan(str(number), None, kind=Kind.UNMAPPED, type="Q", code="77"))
+        await api.carriers.push(scan(str(number), None, kind=Kind.UNMAPPED, type="Q", code="77"))
     await settle_messages(api)
     (dead_letter_id,) = await open_dead_letters(api)
     await store_mapping(api.connection, ("ups", "Q", "77"), Meaning(Kind.SCAN, Status.LOST))

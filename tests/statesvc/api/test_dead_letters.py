@@ -41,12 +41,12 @@ async def test_an_unknown_code_is_one_dead_letter_with_the_counts_of_the_log(
     api: Any, scan: Any
 ) -> None:
     unmapped: dict[str, Any] = {"kind": Kind.UNMAPPED, "type": "Q", "code": "77"}
-    first = await api.carriers.say(
+    first = await api.carriers.push(
         scan("1", None, **unmapped), scan("1", None, minutes=1, **unmapped)
     )
-    second = await api.carriers.say(scan("2", None, minutes=2, **unmapped))
-    await api.carriers.say(scan("2", None, minutes=3, kind=Kind.UNMAPPED, type="Q", code="771"))
-    await api.carriers.say(scan("2", None, minutes=4, kind=Kind.UNMAPPED, type="Q/77", code=None))
+    second = await api.carriers.push(scan("2", None, minutes=2, **unmapped))
+    await api.carriers.push(scan("2", None, minutes=3, kind=Kind.UNMAPPED, type="Q", code="771"))
+    await api.carriers.push(scan("2", None, minutes=4, kind=Kind.UNMAPPED, type="Q/77", code=None))
     dead_letters = (await api.get("/v1/dead-letters", scopes="ops", params={"kind": "code"})).body[
         "items"
     ]
@@ -69,10 +69,10 @@ async def test_an_unknown_code_is_one_dead_letter_with_the_counts_of_the_log(
 async def test_a_code_with_a_reason_and_one_without_any_code_are_counted(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         scan("3", None, kind=Kind.UNMAPPED, type=None, code=None, description="Something")
     )
-    await api.carriers.say(scan("3", Status.IN_TRANSIT, type=None, code=None, minutes=1))
+    await api.carriers.push(scan("3", Status.IN_TRANSIT, type=None, code=None, minutes=1))
     (dead_letter,) = (
         await api.get("/v1/dead-letters", scopes="ops", params={"kind": "code"})
     ).body["items"]

@@ -86,7 +86,7 @@ def words_in(text: str) -> set[str]:
 async def test_a_key_without_pii_sees_nothing_personal_and_one_with_it_sees_all(
     api: Any, scan: Any, owner: Any
 ) -> None:
-    await api.carriers.say(delivered(scan, 1), said_in_place_of_a_code(scan, 2))
+    await api.carriers.push(delivered(scan, 1), said_in_place_of_a_code(scan, 2))
     assert words_in(await dump(owner)) == set(), "in a dump everything personal is sealed"
     assert (
         words_in(await answers(api, "read")) == words_in(await answers(api, "read audit")) == set()
@@ -108,7 +108,7 @@ async def test_a_key_without_pii_sees_nothing_personal_and_one_with_it_sees_all(
 async def test_erased_nothing_is_found_for_any_key_nor_after_later_pushes(
     api: Any, scan: Any, owner: Any
 ) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         delivered(scan, 1),
         said_in_place_of_a_code(scan, 2),
         scan("2", Status.IN_TRANSIT, native_id="N"),
@@ -124,8 +124,8 @@ async def test_erased_nothing_is_found_for_any_key_nor_after_later_pushes(
         assert words_in(await dump(owner)) == set()
 
     await nowhere()
-    await api.carriers.say(delivered(scan, 30), said_in_place_of_a_code(scan, 31))
-    await api.carriers.say(delivered(scan, 32, native_id="N"))
+    await api.carriers.push(delivered(scan, 30), said_in_place_of_a_code(scan, 31))
+    await api.carriers.push(delivered(scan, 32, native_id="N"))
     await nowhere()
     assert (await api.get("/v1/shipments/ups/1")).body["status"] == "delivered"
 
@@ -133,7 +133,7 @@ async def test_erased_nothing_is_found_for_any_key_nor_after_later_pushes(
 async def test_texts_in_the_place_of_codes_make_one_dead_letter_whatever_they_say(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         *(
             replace(
                 said_in_place_of_a_code(scan, minute), raw=Raw(type="T", code=f"{NAME} {minute}")
@@ -162,7 +162,7 @@ async def test_a_text_that_the_carrier_s_tables_know_is_shown_to_every_reader(
         replace(scan("1", Status.IN_TRANSIT, minutes=minute), raw=Raw(code=text))
         for minute, text in ((1, known.title()), (2, f"{HANDED} 2"))
     )
-    await api.carriers.say(*said, carrier_id="usps")
+    await api.carriers.push(*said, carrier_id="usps")
 
     async def codes(call: str, scopes: str, **params: str) -> list[str]:
         body = (await api.get(f"/v1/shipments/usps/1/{call}", scopes=scopes, params=params)).body

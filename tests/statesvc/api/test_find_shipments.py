@@ -26,7 +26,7 @@ async def test_a_number_alone_finds_the_shipments_of_every_carrier_that_uses_it(
     api: Any, scan: Any, spelling: str
 ) -> None:
     for carrier_id in ("ups", "fedex"):
-        await api.carriers.say(
+        await api.carriers.push(
             scan("1Z99", Status.IN_TRANSIT), scan("1Z98", Status.IN_TRANSIT), carrier_id=carrier_id
         )
     assert await found(api, tracking_number=spelling) == [("ups", "1Z99"), ("fedex", "1Z99")]
@@ -36,12 +36,12 @@ async def test_a_number_alone_finds_the_shipments_of_every_carrier_that_uses_it(
 
 
 async def test_several_numbers_are_found_at_once(api: Any, scan: Any) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         scan("1Z99", Status.IN_TRANSIT),
         scan("1Z98", Status.IN_TRANSIT),
         scan("1Z97", Status.IN_TRANSIT),
     )
-    await api.carriers.say(
+    await api.carriers.push(
         scan("A,B", Status.IN_TRANSIT), scan("A", Status.IN_TRANSIT), carrier_id="fedex"
     )
     assert await found(api, tracking_number="1z-99,1Z97, 1Z00,") == [
@@ -59,12 +59,12 @@ async def test_several_numbers_are_found_at_once(api: Any, scan: Any) -> None:
 async def test_numbers_are_found_by_their_beginning_and_by_their_last_characters(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         scan("1Z99A12345", Status.IN_TRANSIT),
         scan("1Z99B12345", Status.DELIVERED),
         scan("1Z98\u00e4", Status.IN_TRANSIT),
     )
-    await api.carriers.say(
+    await api.carriers.push(
         scan("99A12345", Status.IN_TRANSIT), scan("12345X", Status.IN_TRANSIT), carrier_id="fedex"
     )
     assert await found(api, tracking_number="1z-99*") == [
@@ -88,7 +88,7 @@ async def test_numbers_are_found_by_their_beginning_and_by_their_last_characters
     assert (
         await found(api, tracking_number="*54321") == await found(api, tracking_number="Z99*") == []
     )
-    await api.carriers.say(
+    await api.carriers.push(
         scan("111222233334444555", Status.IN_TRANSIT), scan("991222233334444555", Status.IN_TRANSIT)
     )
     assert len(await found(api, tracking_number="*222233334444555")) == 2
@@ -101,7 +101,7 @@ async def test_numbers_are_found_by_their_beginning_and_by_their_last_characters
 async def test_a_part_that_too_many_numbers_share_asks_for_more_characters(
     api: Any, database: Any, scan: Any
 ) -> None:
-    await api.carriers.say(scan("1ZX00055", Status.IN_TRANSIT))
+    await api.carriers.push(scan("1ZX00055", Status.IN_TRANSIT))
     async with await psycopg.AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         own = {
             "shipment_id": "md5(s.shipment_id::text || n)::uuid",
@@ -130,7 +130,7 @@ async def test_the_newest_change_comes_first_when_asked_for_and_pages_go_on_from
 ) -> None:
     for hour, number in enumerate(("N1", "N2", "N3", "N4")):
         middle = await clock(hour)
-        await api.carriers.say(scan(number, Status.DELIVERED if hour % 2 else Status.IN_TRANSIT))
+        await api.carriers.push(scan(number, Status.DELIVERED if hour % 2 else Status.IN_TRANSIT))
     pages = await api.pages("/v1/shipments", order="newest", limit="3")
     assert [[item["tracking_number"] for item in page] for page in pages] == [
         ["N4", "N3", "N2"],
@@ -149,7 +149,7 @@ async def test_the_newest_change_comes_first_when_asked_for_and_pages_go_on_from
     )
     first = (await api.get("/v1/shipments", params={"order": "newest", "limit": "1"})).body
     await clock(9)
-    await api.carriers.say(scan("N1", Status.OUT_FOR_DELIVERY, minutes=5))
+    await api.carriers.push(scan("N1", Status.OUT_FOR_DELIVERY, minutes=5))
     rest = (
         await api.get(
             "/v1/shipments",
@@ -172,7 +172,7 @@ async def test_references_list_newest_first_too(api: Any, scan: Any, clock: Any)
             json={"order_id": "O-7"},
         )
     await clock(5)
-    await api.carriers.say(scan("R2", Status.IN_TRANSIT))
+    await api.carriers.push(scan("R2", Status.IN_TRANSIT))
     pages = await api.pages("/v1/shipments", order="newest", limit="1", reference="o-7")
     assert [item["tracking_number"] for page in pages for item in page] == ["R2", "R3", "R1"]
 
@@ -188,13 +188,13 @@ async def test_a_carrier_or_a_number_in_the_place_of_an_id_is_led_to_the_list(ap
 
 
 async def test_a_barcode_finds_the_parcel(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan(BARCODE[8:], Status.IN_TRANSIT), carrier_id="usps")
+    await api.carriers.push(scan(BARCODE[8:], Status.IN_TRANSIT), carrier_id="usps")
     assert await found(api, tracking_number=BARCODE) == [("usps", BARCODE[8:])]
 
 
 async def test_a_number_that_many_shipments_bear_is_paged(api: Any, scan: Any) -> None:
     for each in range(5):
-        await api.carriers.say(
+        await api.carriers.push(
             scan("R", Status.IN_TRANSIT, discriminator=f"d{each}", minutes=each), carrier_id="fedex"
         )
     pages = await api.pages("/v1/shipments", tracking_number="r", limit="2")
@@ -211,7 +211,7 @@ async def test_a_number_that_many_shipments_bear_is_paged(api: Any, scan: Any) -
 
 
 async def test_shipments_are_found_by_the_reason_of_their_status(api: Any, scan: Any) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         scan("A", Status.EXCEPTION, reason=Reason.WEATHER),
         scan("B", Status.EXCEPTION, reason=Reason.CUSTOMS_HOLD),
         scan("C", Status.EXCEPTION),
@@ -222,7 +222,7 @@ async def test_shipments_are_found_by_the_reason_of_their_status(api: Any, scan:
 
 async def test_shipments_are_found_by_their_service_and_show_it(api: Any, scan: Any) -> None:
     ground = scan("A", Status.IN_TRANSIT, service="UPS Ground")
-    await api.carriers.say(
+    await api.carriers.push(
         ground,
         scan("B", Status.IN_TRANSIT, service="UPS 2nd Day Air"),
         scan("C", Status.IN_TRANSIT),
@@ -239,8 +239,10 @@ async def test_shipments_are_found_by_their_service_and_show_it(api: Any, scan: 
 
 
 async def test_a_shipment_is_found_by_its_id_now_and_in_the_past(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("TWICE", Status.DELIVERED, discriminator="old"), carrier_id="fedex")
-    await api.carriers.say(
+    await api.carriers.push(
+        scan("TWICE", Status.DELIVERED, discriminator="old"), carrier_id="fedex"
+    )
+    await api.carriers.push(
         scan("TWICE", Status.IN_TRANSIT, minutes=9, discriminator="new"), carrier_id="fedex"
     )
     latest = (await api.get("/v1/shipments/fedex/TWICE")).body
@@ -268,7 +270,7 @@ async def test_a_shipment_is_found_by_its_id_now_and_in_the_past(api: Any, scan:
 
 
 async def test_an_id_that_means_no_shipment_is_not_found(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("1", Status.IN_TRANSIT))
+    await api.carriers.push(scan("1", Status.IN_TRANSIT))
     await api.call(
         "POST", "/v1/shipments/ups/never/erase", scopes="admin", json={"why": "asked to"}
     )
@@ -301,9 +303,9 @@ async def clock(database: Any) -> AsyncIterator[Any]:
 async def test_stalled_are_those_not_at_their_end_that_were_not_heard_of(
     api: Any, scan: Any, clock: Any
 ) -> None:
-    await api.carriers.say(scan("STUCK", Status.IN_TRANSIT), scan("DONE", Status.DELIVERED))
+    await api.carriers.push(scan("STUCK", Status.IN_TRANSIT), scan("DONE", Status.DELIVERED))
     noon = await clock(48)
-    await api.carriers.say(scan("FRESH", Status.IN_TRANSIT))
+    await api.carriers.push(scan("FRESH", Status.IN_TRANSIT))
     await clock(60)
     assert await found(api, stalled_for="PT36H") == [("ups", "STUCK")]
     assert await found(api, stalled_for="PT36H", status="delivered") == []
@@ -318,10 +320,10 @@ async def test_stalled_are_those_not_at_their_end_that_were_not_heard_of(
 async def test_what_stalls_while_the_pages_are_read_does_not_come_into_them(
     api: Any, scan: Any, clock: Any
 ) -> None:
-    await api.carriers.say(scan("S1", Status.IN_TRANSIT))
-    await api.carriers.say(scan("S2", Status.IN_TRANSIT))
+    await api.carriers.push(scan("S1", Status.IN_TRANSIT))
+    await api.carriers.push(scan("S2", Status.IN_TRANSIT))
     await clock(1)
-    await api.carriers.say(scan("S3", Status.IN_TRANSIT))
+    await api.carriers.push(scan("S3", Status.IN_TRANSIT))
     await clock(3)
     first = (await api.get("/v1/shipments", params={"stalled_for": "PT2H", "limit": "1"})).body
     await clock(9)

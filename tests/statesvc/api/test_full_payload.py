@@ -49,7 +49,7 @@ async def test_it_holds_the_event_and_the_state_right_after_it_the_same_at_every
     api: Any, scan: Any
 ) -> None:
     await subscribe(api, payload="full")
-    await api.carriers.say(scan("1Z1", Status.PICKED_UP, description="Alice handed it over"))
+    await api.carriers.push(scan("1Z1", Status.PICKED_UP, description="Alice handed it over"))
     (first,) = await bodies(api)
     assert first.keys() == THIN | {"event", "shipment", "erased"}
     shown = (await api.get("/v1/shipments/ups/1Z1")).body
@@ -61,7 +61,7 @@ async def test_it_holds_the_event_and_the_state_right_after_it_the_same_at_every
     (listed,) = (await api.get("/v1/shipments/ups/1Z1/history")).body["items"]
     assert first["event"] == {name: listed[name] for name in first["event"]}
     assert b"Alice" not in orjson.dumps(first)
-    await api.carriers.say(scan("1Z1", Status.IN_TRANSIT, minutes=5))
+    await api.carriers.push(scan("1Z1", Status.IN_TRANSIT, minutes=5))
     await api.carriers.execute(
         "UPDATE statesvc.outbox SET available_at = statesvc.clock() WHERE sequence = 1"
     )
@@ -72,7 +72,7 @@ async def test_personal_fields_are_for_those_allowed_and_absent_once_erased(
     api: Any, scan: Any
 ) -> None:
     await subscribe(api, payload="full", pii=True)
-    await api.carriers.say(
+    await api.carriers.push(
         scan("1Z1", Status.DELIVERED, description="Left with Alice", signed_by="ALICE")
     )
     (told,) = await bodies(api)
@@ -103,6 +103,6 @@ async def test_personal_fields_are_for_those_allowed_and_absent_once_erased(
 
 async def test_a_thin_one_holds_the_change_alone(api: Any, scan: Any) -> None:
     await subscribe(api)
-    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await api.carriers.push(scan("1Z1", Status.PICKED_UP))
     (told,) = await bodies(api)
     assert told.keys() == THIN

@@ -10,19 +10,19 @@ def statuses(items: list[dict[str, Any]]) -> list[str]:
 async def test_events_stand_in_timeline_order_whatever_order_they_came_in(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(scan("1", Status.DELIVERED, minutes=120))
-    await api.carriers.say(
+    await api.carriers.push(scan("1", Status.DELIVERED, minutes=120))
+    await api.carriers.push(
         scan("1", Status.PICKED_UP, minutes=30),
         scan("1", Status.OUT_FOR_DELIVERY, minutes=120, code="OD"),
     )
-    await api.carriers.say(scan("1", Status.INFO_RECEIVED, minutes=45, day_only=True, code="X2"))
+    await api.carriers.push(scan("1", Status.INFO_RECEIVED, minutes=45, day_only=True, code="X2"))
     items = (await api.get("/v1/shipments/ups/1/history")).body["items"]
     assert statuses(items) == ["info_received", "picked_up", "out_for_delivery", "delivered"]
     assert [item["version"] for item in items] == [4, 2, 3, 1]
 
 
 async def test_an_event_has_the_keys_of_the_contract(api: Any, scan: Any) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         scan(
             "2",
             Status.DELIVERED,
@@ -43,12 +43,12 @@ async def test_an_event_has_the_keys_of_the_contract(api: Any, scan: Any) -> Non
 
 
 async def test_a_late_scan_between_two_pages_repeats_and_loses_nothing(api: Any, scan: Any) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         *(scan("4", Status.IN_TRANSIT, minutes=10 * place) for place in range(1, 6))
     )
     path = "/v1/shipments/ups/4/history"
     first = (await api.get(path, params={"limit": "3"})).body
-    await api.carriers.say(
+    await api.carriers.push(
         scan("4", Status.IN_TRANSIT, minutes=5), scan("4", Status.IN_TRANSIT, minutes=45)
     )
     rest = (await api.get(path, params={"limit": "3", "cursor": first["next_cursor"]})).body
@@ -57,7 +57,7 @@ async def test_a_late_scan_between_two_pages_repeats_and_loses_nothing(api: Any,
 
 
 async def test_a_page_that_ends_the_history_has_no_cursor(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("5", Status.IN_TRANSIT), scan("5", Status.DELIVERED, minutes=1))
+    await api.carriers.push(scan("5", Status.IN_TRANSIT), scan("5", Status.DELIVERED, minutes=1))
     assert (await api.get("/v1/shipments/ups/5/history", params={"limit": "2"})).body[
         "next_cursor"
     ] is None
@@ -66,13 +66,13 @@ async def test_a_page_that_ends_the_history_has_no_cursor(api: Any, scan: Any) -
 async def test_the_pages_stay_with_their_shipment_when_the_number_is_used_again(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         *(scan("6", Status.IN_TRANSIT, minutes=place, discriminator="old") for place in range(3)),
         carrier_id="fedex",
     )
     path = "/v1/shipments/fedex/6/history"
     first = (await api.get(path, params={"limit": "2"})).body
-    await api.carriers.say(
+    await api.carriers.push(
         scan("6", Status.PICKED_UP, minutes=900, discriminator="new"), carrier_id="fedex"
     )
     rest = (await api.get(path, params={"limit": "2", "cursor": first["next_cursor"]})).body
@@ -81,7 +81,7 @@ async def test_the_pages_stay_with_their_shipment_when_the_number_is_used_again(
 
 
 async def test_a_cursor_of_another_shipment_is_refused(api: Any, scan: Any) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         *(scan(number, Status.IN_TRANSIT, minutes=place) for number in "78" for place in range(2))
     )
     cursor = (await api.get("/v1/shipments/ups/7/history", params={"limit": "1"})).body[
@@ -92,7 +92,7 @@ async def test_a_cursor_of_another_shipment_is_refused(api: Any, scan: Any) -> N
 
 
 async def test_an_event_that_moves_nothing_is_shown_too(api: Any, scan: Any) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         scan("9", None, kind=Kind.UNMAPPED, code="??"), scan("9", None, kind=Kind.INFO, minutes=1)
     )
     assert [

@@ -22,7 +22,7 @@ async def under_hold(api: Any, number: str) -> bool:
 
 
 async def test_a_hold_is_placed_listed_released_and_stands_in_the_log(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("1Z 99", Status.IN_TRANSIT))
+    await api.carriers.push(scan("1Z 99", Status.IN_TRANSIT))
     placed = await turn(api, PATH, "1z-99")
     assert placed.status == 201, placed.body
     assert (placed.body["number"], placed.body["tracking_number"], placed.body["released_at"]) == (
@@ -70,9 +70,9 @@ async def test_a_number_that_nothing_is_known_of_is_refused(api: Any) -> None:
 async def test_all_shipments_of_the_number_are_held_also_those_that_come_later(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(scan("5", Status.IN_TRANSIT, discriminator="old"))
+    await api.carriers.push(scan("5", Status.IN_TRANSIT, discriminator="old"))
     assert (await turn(api, PATH, "5")).status == 201
-    await api.carriers.say(scan("5", Status.IN_TRANSIT, discriminator="new"))
+    await api.carriers.push(scan("5", Status.IN_TRANSIT, discriminator="new"))
     assert await api.rows(
         "SELECT statesvc.under_legal_hold(ARRAY[shipment_id]) FROM statesvc.stream"
     ) == [(True,), (True,)]

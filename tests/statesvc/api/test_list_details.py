@@ -22,7 +22,7 @@ async def attach(api: Any, number: str, references: Any) -> None:
 
 
 async def test_details_are_the_place_of_the_last_scan_and_the_order(api: Any, scan: Any) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         scan("1Z1", Status.IN_TRANSIT),
         scan("1Z2", Status.PICKED_UP),
         scan("1Z3", None, kind=Kind.INFO),
@@ -51,8 +51,8 @@ async def test_details_are_the_place_of_the_last_scan_and_the_order(api: Any, sc
 
 
 async def test_a_scan_that_came_late_is_not_where_the_parcel_was_last(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("1Z1", Status.DELIVERED, minutes=600))
-    await api.carriers.say(
+    await api.carriers.push(scan("1Z1", Status.DELIVERED, minutes=600))
+    await api.carriers.push(
         scan(
             "1Z1",
             Status.PICKED_UP,
@@ -68,7 +68,7 @@ async def test_only_the_months_in_which_they_were_recorded_are_read_and_by_their
     api: Any, scan: Any
 ) -> None:
     await api.connection.execute("SET enable_seqscan = off")
-    await api.carriers.say(scan("1Z1", Status.IN_TRANSIT))
+    await api.carriers.push(scan("1Z1", Status.IN_TRANSIT))
     ((shipment_id, since, until),) = await api.rows(
         "SELECT shipment_id, first_recorded_at, recorded_at FROM statesvc.shipment"
     )

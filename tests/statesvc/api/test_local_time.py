@@ -32,7 +32,7 @@ def local(reading: Reading, zone: timezone) -> Reading:
 
 
 async def test_live_and_as_of_read_the_same_local_times(api: Any, scan: Any, database: Any) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         local(scan("1", Status.PICKED_UP), NEPAL),
         local(scan("1", Status.DELIVERED, minutes=90), CHICAGO),
     )
@@ -63,7 +63,7 @@ async def test_bodies_audit_and_stream_say_the_local_time(api: Any, scan: Any) -
         scopes="subscriptions",
         json={"url": "https://subscriber.invalid/hook"},
     )
-    await api.carriers.say(local(scan("2", Status.PICKED_UP), NEPAL))
+    await api.carriers.push(local(scan("2", Status.PICKED_UP), NEPAL))
     ((sequence, *row),) = await api.rows(
         "SELECT sequence, webhook_id, type, created_at, occurred_at, occurred_offset_seconds,"
         " epoch, carrier_id, tracking_number, from_status, to_status, NULL, NULL, NULL, NULL FROM"
@@ -90,7 +90,7 @@ async def test_a_replay_of_what_was_never_written_says_the_local_time(
         json={"url": "https://subscriber.invalid/hook"},
     )
     await api.connection.execute("UPDATE statesvc.subscription SET disabled_at = statesvc.clock()")
-    await api.carriers.say(local(scan("3", Status.PICKED_UP), CHICAGO))
+    await api.carriers.push(local(scan("3", Status.PICKED_UP), CHICAGO))
     await api.connection.execute("UPDATE statesvc.subscription SET disabled_at = NULL")
     await database.clock.advance(1)
     path = f"/v1/subscriptions/{made.body['id']}/replay"
@@ -107,7 +107,7 @@ async def test_a_replay_of_what_was_never_written_says_the_local_time(
 async def test_an_offset_that_drifted_is_found_by_the_comparison(
     api: Any, scan: Any, database: Any
 ) -> None:
-    await api.carriers.say(local(scan("4", Status.DELIVERED), CHICAGO))
+    await api.carriers.push(local(scan("4", Status.DELIVERED), CHICAGO))
     compare = Rebuild(
         owner_dsn=database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None
     )

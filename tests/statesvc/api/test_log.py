@@ -117,8 +117,8 @@ async def test_the_feed_sees_what_commits_late_once_and_skips_nothing(
 ) -> None:
     async with await AsyncConnection.connect(database.service_dsn) as held:
         await held.execute("SET timezone = 'UTC'")
-        await LogBuilder(held, log.keyring).say(said("1ZHELD", 1, None), commit=False)
-        await log.say(said("1ZFIRST", 1, None))
+        await LogBuilder(held, log.keyring).append(said("1ZHELD", 1, None), commit=False)
+        await log.append(said("1ZFIRST", 1, None))
         await log.seal()
         seen = await follow(api)
         assert numbers(seen) == ["1ZFIRST"]
@@ -155,7 +155,7 @@ async def test_the_feed_never_passes_over_an_entry_that_is_gone(
 async def test_the_feed_holds_nothing_personal_and_needs_the_audit_scope(
     api: Any, scan: Any, log: LogBuilder
 ) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         scan("1Z1", Status.DELIVERED, description="left with Ms. Example", signed_by="Example")
     )
     await log.seal()
@@ -231,7 +231,7 @@ async def test_a_proof_comes_in_the_form_that_is_asked_for(
 
 
 async def test_an_event_is_proved_by_its_ids(api: Any, log: LogBuilder, scan: Any) -> None:
-    await api.carriers.say(scan("1Z1", Status.DELIVERED))
+    await api.carriers.push(scan("1Z1", Status.DELIVERED))
     shown = (await api.get("/v1/shipments/ups/1Z1/history")).body["items"][0]
     assert (shown["sealed_at"], shown["log_index"]) == (None, None)
     asked = {"carrier_id": "ups", "event_id": shown["event_id"]}

@@ -24,8 +24,8 @@ async def look_up(api: Any, *numbers: str | tuple[str, str], status: int = 200) 
 async def test_numbers_are_answered_in_the_order_asked_with_carrier_or_without(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(scan("1Z 1", Status.IN_TRANSIT), scan("1Z2", Status.DELIVERED))
-    await api.carriers.say(scan("1Z1", Status.DELIVERED, minutes=5), carrier_id="fedex")
+    await api.carriers.push(scan("1Z 1", Status.IN_TRANSIT), scan("1Z2", Status.DELIVERED))
+    await api.carriers.push(scan("1Z1", Status.DELIVERED, minutes=5), carrier_id="fedex")
     found = await look_up(api, "1z-2", ("fedex", "1Z1"), "1Z1", "1ZNEVER", ("ups", "1z 1"))
     assert [(one["tracking_number"], one["carrier_id"]) for one in found["items"]] == [
         ("1z-2", None),
@@ -47,7 +47,7 @@ async def test_numbers_are_answered_in_the_order_asked_with_carrier_or_without(
 
 
 async def test_a_shipment_reads_as_it_does_by_its_number(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("1Z1", Status.DELIVERED, signed_by="A. Person"))
+    await api.carriers.push(scan("1Z1", Status.DELIVERED, signed_by="A. Person"))
     ((found,),) = [one["shipments"] for one in (await look_up(api, "1Z1"))["items"]]
     shown = (await api.get("/v1/shipments/ups/1Z1")).body
     assert found == {
@@ -65,7 +65,7 @@ async def test_references_before_the_first_scan_are_there_with_version_0(
     asked = ("ups", "1Z 1") if carrier_id else "1Z 1"
     ((awaited,),) = [one["shipments"] for one in (await look_up(api, asked))["items"]]
     assert (awaited["carrier_id"], awaited["version"], awaited["status"]) == ("ups", 0, "unknown")
-    await api.carriers.say(scan("1Z1", Status.IN_TRANSIT))
+    await api.carriers.push(scan("1Z1", Status.IN_TRANSIT))
     ((scanned,),) = [one["shipments"] for one in (await look_up(api, asked))["items"]]
     assert (scanned["shipment_id"], scanned["version"]) == (awaited["shipment_id"], 1)
 
@@ -73,7 +73,7 @@ async def test_references_before_the_first_scan_are_there_with_version_0(
 async def test_two_hundred_numbers_are_one_statement_and_one_more_is_refused(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(*(scan(f"N{n}", Status.IN_TRANSIT) for n in range(200)))
+    await api.carriers.push(*(scan(f"N{n}", Status.IN_TRANSIT) for n in range(200)))
     found = await look_up(api, *(f"n{n}" for n in range(200)))
     assert [one["shipments"][0]["tracking_number"] for one in found["items"]] == [
         f"N{n}" for n in range(200)

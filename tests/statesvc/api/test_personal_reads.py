@@ -35,7 +35,7 @@ async def entries(api: Any, verb: str = "read_personal%") -> list[tuple[str, dic
 
 
 async def signed(api: Any, scan: Any, number: str = "7") -> str:
-    await api.carriers.say(
+    await api.carriers.push(
         scan(number, Status.DELIVERED, signed_by="J. Doe", description="at the door")
     )
     shipment_id: str = (await api.get(f"/v1/shipments/ups/{number}")).body["shipment_id"]

@@ -32,7 +32,7 @@ async def plan(api: Any, module: str, name: str, parameters: dict[str, Any]) -> 
 async def test_only_the_months_of_the_shipments_own_life_are_read(
     api: Any, scan: Any, module: str, name: str
 ) -> None:
-    await api.carriers.say(scan("1", Status.IN_TRANSIT))
+    await api.carriers.push(scan("1", Status.IN_TRANSIT))
     found = await find_shipment(api.connection, carrier_id="ups", number="1")
     assert isinstance(found, FoundShipment)
     recorded = found.shipment.recorded()
@@ -132,7 +132,7 @@ async def test_a_search_by_number_reads_nothing_to_be_planned(
     api: Any, scan: Any, database: Any
 ) -> None:
     for number in range(40):
-        await api.carriers.say(scan(str(number), Status.IN_TRANSIT))
+        await api.carriers.push(scan(str(number), Status.IN_TRANSIT))
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("ANALYZE")
     asked: dict[str, Any] = dict.fromkeys(

@@ -47,8 +47,8 @@ async def test_references_may_precede_the_first_scan_and_find_the_shipment_by_ea
     assert (attached.status, attached.body["number"]) == (200, "1Z99"), attached.body
     assert (await api.get(PATH)).body == attached.body
     assert await found(api, reference=ORDER) == ["1Z99"]
-    await api.carriers.say(scan("1Z99", Status.IN_TRANSIT), scan("1Z98", Status.IN_TRANSIT))
-    await api.carriers.say(scan("1Z99", Status.IN_TRANSIT), carrier_id="fedex")
+    await api.carriers.push(scan("1Z99", Status.IN_TRANSIT), scan("1Z98", Status.IN_TRANSIT))
+    await api.carriers.push(scan("1Z99", Status.IN_TRANSIT), carrier_id="fedex")
     for reference in (ORDER, "  zebedee-4711 ", SHOP, "QUUX  GMBH"):
         assert await found(api, reference=reference) == ["1Z99"]
     assert await found(api, reference="Zebedee") == []
@@ -89,7 +89,7 @@ async def test_a_number_that_is_awaited_is_found_and_answers(api: Any, scan: Any
         {"tracking_number": "1Z98"},
     ):
         assert await found(api, reference=ORDER, **narrower) == []
-    await api.carriers.say(scan("1Z99", Status.IN_TRANSIT))
+    await api.carriers.push(scan("1Z99", Status.IN_TRANSIT))
     ((scanned,),) = await api.pages("/v1/shipments", reference=ORDER)
     assert (scanned["shipment_id"], scanned["version"]) == (listed["shipment_id"], 1)
 
@@ -100,7 +100,7 @@ async def test_pages_hold_what_was_scanned_and_what_is_awaited_in_one_order(
     for number in range(7):
         await put(api, {"order_id": ORDER}, f"/v1/shipments/ups/1Z{number}/references")
         if number % 2:
-            await api.carriers.say(scan(f"1Z{number}", Status.IN_TRANSIT))
+            await api.carriers.push(scan(f"1Z{number}", Status.IN_TRANSIT))
     for limit in ("1", "2", "3", "50"):
         assert await found(api, reference=ORDER, limit=limit) == [
             f"1Z{number}" for number in range(7)
@@ -108,7 +108,7 @@ async def test_pages_hold_what_was_scanned_and_what_is_awaited_in_one_order(
 
 
 async def test_a_put_takes_the_place_of_all_that_was_attached(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("1Z99", Status.IN_TRANSIT))
+    await api.carriers.push(scan("1Z99", Status.IN_TRANSIT))
     await put(api, ATTACHED)
     replaced = await put(api, {"metadata": {"team": "blue"}})
     assert (replaced.body["order_id"], replaced.body["metadata"]) == (None, {"team": "blue"})
@@ -134,7 +134,7 @@ async def test_each_change_is_an_entry_with_a_digest_and_no_value(api: Any) -> N
 async def test_nothing_of_it_is_legible_in_the_database_and_an_erasure_takes_it_away(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(scan("1Z99", Status.IN_TRANSIT))
+    await api.carriers.push(scan("1Z99", Status.IN_TRANSIT))
     await put(api, ATTACHED)
     assert ORDER.encode() in await legible(api.connection), "the search finds what is there"
     plain = await stored(api.connection)
@@ -170,7 +170,9 @@ async def test_an_erased_shipment_of_a_number_in_use_takes_its_references_but_no
     api: Any, scan: Any
 ) -> None:
     for each in ("old", "new"):
-        await api.carriers.say(scan("7", Status.IN_TRANSIT, discriminator=each), carrier_id="fedex")
+        await api.carriers.push(
+            scan("7", Status.IN_TRANSIT, discriminator=each), carrier_id="fedex"
+        )
     path = "/v1/shipments/fedex/7/references"
     await put(api, ATTACHED, path)
     await api.call(

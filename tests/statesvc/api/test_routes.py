@@ -113,7 +113,7 @@ async def test_an_integer_is_written_in_digits_whatever_the_call(api: Api, value
 async def test_a_removed_parameter_has_no_effect_and_the_answer_warns(
     api: Api, scan: Statement, path: str
 ) -> None:
-    await api.carriers.say(scan("1", "in_transit"))
+    await api.carriers.push(scan("1", "in_transit"))
     answer = await api.get(f"{path}?max_staleness=5")
     assert (answer.status, answer.headers["Statesvc-Staleness"]) == (200, "0")
     assert answer.headers["Statesvc-Warning"] == (

@@ -48,11 +48,11 @@ async def test_notifications_are_listed_newest_first_with_their_tries_by_outcome
     api: Any, scan: Any
 ) -> None:
     subscription_id = await subscribe(api)
-    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await api.carriers.push(scan("1Z1", Status.PICKED_UP))
     await sent(api)
-    await api.carriers.say(scan("1Z1", Status.IN_TRANSIT, minutes=5))
+    await api.carriers.push(scan("1Z1", Status.IN_TRANSIT, minutes=5))
     await sent(api, AttemptOutcome.REFUSED, 503)
-    await api.carriers.say(scan("1Z-2", Status.IN_TRANSIT, minutes=6))
+    await api.carriers.push(scan("1Z-2", Status.IN_TRANSIT, minutes=6))
     found = await listed(api, subscription_id, limit=1)
     assert [(one["tracking_number"], one["outcome"]) for one in found] == [
         ("1Z-2", "waiting"),
@@ -83,7 +83,7 @@ async def test_a_filter_that_few_fit_goes_on_behind_its_window(api: Any, scan: A
     for minutes, status in enumerate(
         (Status.PICKED_UP, Status.IN_TRANSIT, Status.OUT_FOR_DELIVERY)
     ):
-        await api.carriers.say(scan("1Z1", status, minutes=minutes))
+        await api.carriers.push(scan("1Z1", status, minutes=minutes))
         await sent(api)
     wanted = NotificationFilter(subscription_id=subscription_id, outcome="waiting")  # type: ignore[arg-type]
     found, goes_on = await read_page(
@@ -100,7 +100,7 @@ async def test_a_filter_that_few_fit_goes_on_behind_its_window(api: Any, scan: A
 
 async def test_a_body_is_shown_byte_for_byte_and_resent_under_its_id(api: Any, scan: Any) -> None:
     subscription_id = await subscribe(api)
-    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await api.carriers.push(scan("1Z1", Status.PICKED_UP))
     (one,) = await listed(api, subscription_id)
     waiting = await shown(api, subscription_id, one["webhook_id"])
     assert (waiting["body"], waiting["body_state"]) == (None, "not_sent")
@@ -136,7 +136,7 @@ async def test_what_is_being_sent_is_not_sent_again_until_that_has_ended(
     api: Any, scan: Any
 ) -> None:
     subscription_id = await subscribe(api)
-    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await api.carriers.push(scan("1Z1", Status.PICKED_UP))
     (one,) = await listed(api, subscription_id)
     await api.carriers.execute(
         "UPDATE statesvc.outbox SET token = gen_random_uuid(), available_at = statesvc.clock() +"
@@ -157,7 +157,7 @@ async def test_what_is_being_sent_is_not_sent_again_until_that_has_ended(
 
 async def test_what_waits_is_due_at_once_and_put_once(api: Any, scan: Any) -> None:
     subscription_id = await subscribe(api)
-    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await api.carriers.push(scan("1Z1", Status.PICKED_UP))
     await sent(api, AttemptOutcome.REFUSED, 503)
     await api.carriers.execute(
         "UPDATE statesvc.outbox SET available_at = statesvc.clock() + interval '10 hours'"
@@ -173,7 +173,7 @@ async def test_only_its_owner_sees_or_resends_one_and_none_while_disabled(
     api: Any, scan: Any
 ) -> None:
     subscription_id, other = await subscribe(api), await subscribe(api)
-    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await api.carriers.push(scan("1Z1", Status.PICKED_UP))
     await sent(api)
     (one,) = await listed(api, subscription_id)
     assert (await resent(api, other, one["webhook_id"])).status == 404
@@ -193,7 +193,7 @@ async def test_personal_fields_of_a_body_come_on_request_are_recorded_and_end_wi
     )
     assert made.status == 201, made.body
     subscription_id = made.body["id"]
-    await api.carriers.say(scan("1Z1", Status.DELIVERED, signed_by="Ms. Example"))
+    await api.carriers.push(scan("1Z1", Status.DELIVERED, signed_by="Ms. Example"))
     (body,) = await sent(api)
     assert "Ms. Example" in body
     (one,) = await listed(api, subscription_id, scopes="subscriptions read pii")

@@ -17,7 +17,7 @@ async def erase(api: Any, shipment_id: str) -> None:
 
 
 async def test_answers_with_the_state_that_the_contract_describes(api: Any, scan: Any) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         scan("1Z 999", Status.PICKED_UP, estimated_delivery="2026-03-02"),
         scan("1Z 999", Status.DELIVERED, minutes=60, signed_by="A. Person"),
     )
@@ -38,7 +38,7 @@ async def test_answers_with_the_state_that_the_contract_describes(api: Any, scan
 
 async def test_a_number_of_any_signs_has_a_path(api: Any, scan: Any) -> None:
     for number in ("{{X}}", "A/B", "50%", "A?B#C", "<B>"):
-        await api.carriers.say(scan(number, Status.PICKED_UP))
+        await api.carriers.push(scan(number, Status.PICKED_UP))
         reply = await api.get(URL(f"/v1/shipments/ups/{quote(number, safe='')}", encoded=True))
         assert (reply.status, reply.body["tracking_number"]) == (200, number)
 
@@ -64,19 +64,19 @@ async def test_an_unknown_number_and_an_unknown_carrier_are_problems_of_their_ow
 async def test_a_parameter_that_the_call_does_not_take_is_refused(
     api: Any, scan: Any, query: dict[str, str]
 ) -> None:
-    await api.carriers.say(scan("7", Status.IN_TRANSIT))
+    await api.carriers.push(scan("7", Status.IN_TRANSIT))
     reply = await api.get("/v1/shipments/ups/7", params=query)
     assert (reply.status, reply.body["code"]) == (422, "invalid_request")
 
 
 async def test_the_shipments_of_one_parcel_know_each_other(api: Any, scan: Any) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         scan("1Z 9", Status.IN_TRANSIT, parcel_carrier_id="ups"), carrier_id="aftership"
     )
     alone = (await api.get("/v1/shipments/aftership/1Z9")).body
     assert "same_parcel" not in alone
-    await api.carriers.say(scan("1Z9", Status.DELIVERED, minutes=5))
-    await api.carriers.say(scan("1Z9", Status.DELIVERED, minutes=5), carrier_id="fedex")
+    await api.carriers.push(scan("1Z9", Status.DELIVERED, minutes=5))
+    await api.carriers.push(scan("1Z9", Status.DELIVERED, minutes=5), carrier_id="fedex")
     for carrier_id, other in (("ups", "aftership"), ("aftership", "ups")):
         shown = await api.get(f"/v1/shipments/{carrier_id}/1Z9")
         (source,) = shown.body["same_parcel"]
@@ -99,10 +99,10 @@ async def test_the_shipments_of_one_parcel_know_each_other(api: Any, scan: Any) 
 async def test_a_number_used_twice_answers_with_the_latest_shipment_and_lists_the_other(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(
+    await api.carriers.push(
         scan("8", Status.DELIVERED, minutes=500, discriminator="new"), carrier_id="fedex"
     )
-    await api.carriers.say(
+    await api.carriers.push(
         scan("8", Status.DELIVERED, minutes=10, discriminator="old"), carrier_id="fedex"
     )
     latest = (await api.get("/v1/shipments/fedex/8")).body
@@ -118,22 +118,22 @@ async def test_a_number_used_twice_answers_with_the_latest_shipment_and_lists_th
 
 
 async def test_a_signer_that_came_later_is_found(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("10", Status.DELIVERED))
-    await api.carriers.say(scan("10", Status.DELIVERED, signed_by="B. Person"))
+    await api.carriers.push(scan("10", Status.DELIVERED))
+    await api.carriers.push(scan("10", Status.DELIVERED, signed_by="B. Person"))
     assert (
         await api.get("/v1/shipments/ups/10", scopes="read pii", params={"include": "personal"})
     ).body["signed_by"] == "B. Person"
 
 
 async def test_scope_read_is_needed(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("11", Status.IN_TRANSIT))
+    await api.carriers.push(scan("11", Status.IN_TRANSIT))
     reply = await api.get("/v1/shipments/ups/11", scopes="pii audit")
     assert (reply.status, reply.body["required_scope"]) == (403, "read")
     assert (await api.get("/v1/shipments/ups/11", scopes="admin")).status == 200
 
 
 async def test_an_unchanged_shipment_is_not_sent_again(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("12", Status.IN_TRANSIT))
+    await api.carriers.push(scan("12", Status.IN_TRANSIT))
     first = await api.get("/v1/shipments/ups/12")
     known = {"If-None-Match": first.headers["ETag"]}
     again = await api.get("/v1/shipments/ups/12", headers=known)
@@ -143,7 +143,7 @@ async def test_an_unchanged_shipment_is_not_sent_again(api: Any, scan: Any) -> N
         "/v1/shipments/ups/12", scopes="read pii", headers=known, params={"include": "personal"}
     )
     assert seen_by_pii.status == 200
-    await api.carriers.say(scan("12", Status.OUT_FOR_DELIVERY, minutes=5))
+    await api.carriers.push(scan("12", Status.OUT_FOR_DELIVERY, minutes=5))
     moved = await api.get("/v1/shipments/ups/12", headers=known)
     assert moved.status == 200
     await erase(api, moved.body["shipment_id"])
@@ -156,9 +156,9 @@ async def test_the_list_is_paged_in_order_of_change_and_misses_none_that_changes
     api: Any, scan: Any
 ) -> None:
     for number in range(5):
-        await api.carriers.say(scan(f"L{number}", Status.IN_TRANSIT))
+        await api.carriers.push(scan(f"L{number}", Status.IN_TRANSIT))
     first = (await api.get("/v1/shipments", params={"limit": "2"})).body
-    await api.carriers.say(
+    await api.carriers.push(
         scan("L3", Status.DELIVERED, minutes=9), scan("L0", Status.DELIVERED, minutes=9)
     )
     rest = []
@@ -177,8 +177,8 @@ async def test_the_list_is_paged_in_order_of_change_and_misses_none_that_changes
 
 
 async def test_the_list_is_filtered(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("F1", Status.IN_TRANSIT), scan("F2", Status.LOST))
-    await api.carriers.say(scan("F3", Status.LOST), carrier_id="fedex")
+    await api.carriers.push(scan("F1", Status.IN_TRANSIT), scan("F2", Status.LOST))
+    await api.carriers.push(scan("F3", Status.LOST), carrier_id="fedex")
 
     async def numbers(**query: str) -> list[str]:
         return [
@@ -207,7 +207,7 @@ async def test_a_rare_status_is_found_beyond_the_rows_that_one_page_looks_at(
     api: Any, scan: Any
 ) -> None:
     for number in range(7):
-        await api.carriers.say(
+        await api.carriers.push(
             scan(f"R{number}", Status.EXCEPTION if number == 6 else Status.IN_TRANSIT)
         )
     pages = await api.pages("/v1/shipments", status="exception")
@@ -219,7 +219,7 @@ async def test_who_looks_for_shipments_at_their_end_does_not_read_the_others(
     api: Any, scan: Any
 ) -> None:
     for number in range(7):
-        await api.carriers.say(
+        await api.carriers.push(
             scan(f"R{number}", Status.LOST if number == 6 else Status.IN_TRANSIT)
         )
     assert [
@@ -229,7 +229,7 @@ async def test_who_looks_for_shipments_at_their_end_does_not_read_the_others(
 
 
 async def test_a_shipment_with_only_unknown_codes_is_unknown(api: Any, scan: Any) -> None:
-    await api.carriers.say(scan("13", None, kind=Kind.UNMAPPED))
+    await api.carriers.push(scan("13", None, kind=Kind.UNMAPPED))
     shown = (await api.get("/v1/shipments/ups/13")).body
     assert (shown["status"], shown["version"], shown["status_since"]) == ("unknown", 1, None)
 
@@ -237,7 +237,7 @@ async def test_a_shipment_with_only_unknown_codes_is_unknown(api: Any, scan: Any
 async def test_an_erasure_changes_the_etag_needs_admin_and_takes_a_number_that_was_never_seen(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(scan("9", Status.DELIVERED, signed_by="J. Doe"))
+    await api.carriers.push(scan("9", Status.DELIVERED, signed_by="J. Doe"))
     before = await api.get("/v1/shipments/ups/9")
     call = {"json": {"why": "asked to"}}
     assert (

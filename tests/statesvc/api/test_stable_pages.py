@@ -30,18 +30,18 @@ class Planter:
     numbers: "count[int]"
 
     async def shipment(self) -> None:
-        await self.api.carriers.say(self.scan(f"1Z{next(self.numbers)}", Status.IN_TRANSIT))
+        await self.api.carriers.push(self.scan(f"1Z{next(self.numbers)}", Status.IN_TRANSIT))
 
     async def event(self) -> None:
-        await self.api.carriers.say(
+        await self.api.carriers.push(
             self.scan("1ZONE", Status.IN_TRANSIT, minutes=next(self.numbers))
         )
 
     async def late_parcel(self) -> None:
         number = next(self.numbers)
         promised = {"estimated_delivery": date(2026, 3, 2).isoformat()}
-        await self.api.carriers.say(self.scan(f"1ZL{number}", Status.IN_TRANSIT, **promised))
-        await self.api.carriers.say(
+        await self.api.carriers.push(self.scan(f"1ZL{number}", Status.IN_TRANSIT, **promised))
+        await self.api.carriers.push(
             self.scan(f"1ZL{number}", Status.DELIVERED, minutes=5 * 24 * 60)
         )
 
@@ -50,7 +50,7 @@ class Planter:
 
     async def legal_hold(self) -> None:
         number = f"1ZH{next(self.numbers)}"
-        await self.api.carriers.say(self.scan(number, Status.IN_TRANSIT))
+        await self.api.carriers.push(self.scan(number, Status.IN_TRANSIT))
         await self._post("/v1/legal-holds", carrier_id="ups", tracking_number=number, why="case 7")
 
     async def awaited(self) -> None:

@@ -68,10 +68,10 @@ async def test_what_came_while_it_was_disabled_is_written_from_the_log_under_the
     api: Any, scan: Any
 ) -> None:
     witness, subscription_id = await subscribe(api), await subscribe(api)
-    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await api.carriers.push(scan("1Z1", Status.PICKED_UP))
     await turn(api, subscription_id, disabled=True)
-    await api.carriers.say(scan("1Z1", Status.IN_TRANSIT, minutes=5))
-    await api.carriers.say(scan("1z-2", Status.IN_TRANSIT, minutes=6))
+    await api.carriers.push(scan("1Z1", Status.IN_TRANSIT, minutes=5))
+    await api.carriers.push(scan("1z-2", Status.IN_TRANSIT, minutes=6))
     refused = await replay(api, subscription_id)
     assert refused["code"] == "conflict"
     planned = await replay(api, subscription_id, dry_run=True)
@@ -124,7 +124,7 @@ async def test_what_was_taken_is_left_out_unless_asked_for_and_attempts_are_numb
     api: Any, scan: Any
 ) -> None:
     subscription_id = await subscribe(api)
-    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await api.carriers.push(scan("1Z1", Status.PICKED_UP))
     await deliver_all(api)
     assert counts(await replay(api, subscription_id)) == (1, 0, 0, 0, 1)
     (before,) = await rows(api, "SELECT webhook_id FROM statesvc.notification")
@@ -139,7 +139,7 @@ async def test_what_was_taken_is_left_out_unless_asked_for_and_attempts_are_numb
 
 async def test_dead_letters_of_what_is_replayed_are_settled(api: Any, scan: Any) -> None:
     subscription_id = await subscribe(api)
-    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await api.carriers.push(scan("1Z1", Status.PICKED_UP))
     await api.carriers.execute(
         "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, webhook_id, detail,"
         " attempts, subscription_id, shipment_id, sequence) SELECT 'notification',"
@@ -175,9 +175,9 @@ async def test_only_what_the_subscription_wants_is_made(
 ) -> None:
     subscription_id = await subscribe(api, **filters)
     await turn(api, subscription_id, disabled=True)
-    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
-    await api.carriers.say(scan("1Z1", Status.IN_TRANSIT, minutes=5))
-    await api.carriers.say(scan("1Z2", Status.IN_TRANSIT, minutes=6))
+    await api.carriers.push(scan("1Z1", Status.PICKED_UP))
+    await api.carriers.push(scan("1Z1", Status.IN_TRANSIT, minutes=5))
+    await api.carriers.push(scan("1Z2", Status.IN_TRANSIT, minutes=6))
     assert counts(await replay(api, subscription_id, dry_run=True)) == (
         expected,
         expected,
@@ -196,8 +196,8 @@ async def test_a_range_is_worked_off_in_parts_that_neither_skip_nor_repeat(
     subscription_id = await subscribe(api, carriers=["ups"])
     await turn(api, subscription_id, disabled=True)
     for place in range(11):
-        await api.carriers.say(scan(f"1Z{place}", Status.IN_TRANSIT, minutes=place))
-        await api.carriers.say(
+        await api.carriers.push(scan(f"1Z{place}", Status.IN_TRANSIT, minutes=place))
+        await api.carriers.push(
             scan(f"F{place}", Status.IN_TRANSIT, minutes=place), carrier_id="fedex"
         )
     await turn(api, subscription_id, disabled=False)
@@ -219,9 +219,9 @@ async def test_a_closed_range_ends_where_it_says_and_what_was_missed_after_it_st
 ) -> None:
     subscription_id = await subscribe(api)
     await turn(api, subscription_id, disabled=True)
-    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await api.carriers.push(scan("1Z1", Status.PICKED_UP))
     ((middle,),) = await rows(api, "SELECT statesvc.clock()")
-    await api.carriers.say(scan("1Z1", Status.IN_TRANSIT, minutes=5))
+    await api.carriers.push(scan("1Z1", Status.IN_TRANSIT, minutes=5))
     await turn(api, subscription_id, disabled=False)
     assert counts(await replay(api, subscription_id, until=middle.isoformat())) == (1, 1, 1, 0, 0)
     shown = (await api.get(f"{PATH}/{subscription_id}", scopes="subscriptions")).body
@@ -241,8 +241,8 @@ async def test_a_closed_range_ends_where_it_says_and_what_was_missed_after_it_st
 async def test_a_range_before_the_subscription_was_made_is_for_keys_that_may_read(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
-    await api.carriers.say(scan("1Z2", Status.PICKED_UP), carrier_id="fedex")
+    await api.carriers.push(scan("1Z1", Status.PICKED_UP))
+    await api.carriers.push(scan("1Z2", Status.PICKED_UP), carrier_id="fedex")
     both = "subscriptions read"
     made = await api.call(
         "POST", PATH, scopes=both, json={"url": "https://subscriber.invalid/", "carriers": ["ups"]}

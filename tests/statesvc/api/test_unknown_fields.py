@@ -35,11 +35,11 @@ def later_version(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_what_a_later_version_wrote_is_kept_folded_and_shown_without_what_is_not_known(
     api: Any, scan: Any
 ) -> None:
-    await api.carriers.say(scan("1", Status.PICKED_UP, native_id="S1"))
-    await api.carriers.say(
+    await api.carriers.push(scan("1", Status.PICKED_UP, native_id="S1"))
+    await api.carriers.push(
         scan("1", Status.DELIVERED, minutes=9), scan("1", Status.IN_TRANSIT, minutes=5)
     )
-    await api.carriers.say(scan("1", Status.RETURNED, minutes=1, native_id="S1"))
+    await api.carriers.push(scan("1", Status.RETURNED, minutes=1, native_id="S1"))
     path = "/v1/shipments/ups/1"
     state = (await api.get(path)).body
     assert (state["status"], state["version"]) == ("delivered", 3)

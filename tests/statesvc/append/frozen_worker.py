@@ -18,7 +18,7 @@ from statesvc.queue.claim import Claim, claim
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch import process
 from statesvc.worker.batch_context import BatchContext
-from tests.world.shop import ACME, CARRIER_ID, LIMITS
+from tests.world.worker_harness import ACME, CARRIER_ID, LIMITS
 
 
 async def main(dsn: str, ready: Path) -> None:

@@ -13,7 +13,7 @@ from events.identity.recipes import RECIPES
 from statesvc.database.pipelined import Pipeline, PipelinedRows
 from statesvc.database.queries import queries
 from statesvc.queue.claim import lock_leased
-from tests.world.shop import CARRIER_ID, Shop, says
+from tests.world.worker_harness import CARRIER_ID, WorkerHarness, push_body
 
 ROOT = Path(__file__).parents[3]
 LOCKED = re.compile(r"(?:INSERT INTO|UPDATE|DELETE FROM|FROM) statesvc\.(\w+)")
@@ -34,7 +34,7 @@ def locked_by(query: str) -> list[str]:
     return LOCKED.findall(query) if TAKES_LOCKS.search(query) else []
 
 
-async def test_the_append_takes_its_locks_in_the_stated_order(shop: Shop) -> None:
+async def test_the_append_takes_its_locks_in_the_stated_order(harness: WorkerHarness) -> None:
     order, taken = lock_order(), list[str]()
     execute = Pipeline.execute
 
@@ -44,7 +44,7 @@ async def test_the_append_takes_its_locks_in_the_stated_order(shop: Shop) -> Non
         taken.extend(table for table in locked_by(query) if table in order and table not in ADDED)
         return await execute(self, query, params, **options)
 
-    await shop.say({"number": "A", "status": "picked_up", "native_id": "1"})
+    await harness.ingest({"number": "A", "status": "picked_up", "native_id": "1"})
     with patch.dict(
         RECIPES,
         {
@@ -55,8 +55,8 @@ async def test_the_append_takes_its_locks_in_the_stated_order(shop: Shop) -> Non
             )
         },
     ):
-        await shop.push(
-            says(
+        await harness.push(
+            push_body(
                 {"number": "A", "status": "in_transit", "minute": 5, "code": "M"},
                 {"number": "A", "status": "delivered", "minute": 9, "native_id": "1"},
                 {"number": "NEW", "kind": "unmapped", "minute": 6, "code": "UNKNOWN"},
@@ -65,12 +65,13 @@ async def test_the_append_takes_its_locks_in_the_stated_order(shop: Shop) -> Non
             )
         )
         with patch.object(Pipeline, "execute", recording):
-            await shop.work()
+            await harness.work()
     firsts = list(dict.fromkeys(taken))
     assert firsts == sorted(firsts, key=order.index)
     assert set(firsts) == {"inbox", "stream", "conflict_key", "event_key", "dead_letter"}
     assert (
-        await shop.value("SELECT count(*) FROM statesvc.event_key WHERE alias_of IS NOT NULL") > 0
+        await harness.value("SELECT count(*) FROM statesvc.event_key WHERE alias_of IS NOT NULL")
+        > 0
     ), "an alias was among it"
 
 

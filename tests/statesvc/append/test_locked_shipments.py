@@ -32,7 +32,7 @@ from statesvc.worker.batch import process_locked
 from statesvc.worker.versions import read_chosen
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.statesvc.worker.log_check import check_log
-from tests.world.shop import ACME, Shop, says, shipment
+from tests.world.worker_harness import ACME, WorkerHarness, push_body, shipment
 
 pytestmark = pytest.mark.slow
 
@@ -46,13 +46,13 @@ IN_LINE = (
 
 
 def _scan(number: str, code: str = "AR", **more: Any) -> bytes:
-    return says({"number": number, "status": "in_transit", "code": code, **more})
+    return push_body({"number": number, "status": "in_transit", "code": code, **more})
 
 
 @asynccontextmanager
-async def holding(shop: Shop, *numbers: str) -> AsyncIterator[AsyncConnection[Any]]:
+async def holding(harness: WorkerHarness, *numbers: str) -> AsyncIterator[AsyncConnection[Any]]:
     """Lock these shipments in another transaction."""
-    async with await AsyncConnection.connect(shop.database.service_dsn) as connection:
+    async with await AsyncConnection.connect(harness.database.service_dsn) as connection:
         for number in numbers:
             await connection.execute(
                 "SELECT FROM statesvc.stream WHERE shipment_id = %s FOR UPDATE", (shipment(number),)
@@ -61,12 +61,17 @@ async def holding(shop: Shop, *numbers: str) -> AsyncIterator[AsyncConnection[An
 
 
 @asynccontextmanager
-async def workers(shop: Shop, count: int = 1, **limits: Any) -> AsyncIterator[list[Worker]]:
+async def workers(
+    harness: WorkerHarness, count: int = 1, **limits: Any
+) -> AsyncIterator[list[Worker]]:
     """Run workers that nothing but their own sweeps wakes."""
-    listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
+    listener, waker = (
+        Listener(harness.database.service_dsn, [INBOX]),
+        Waker(harness.database.service_dsn),
+    )
     made = [
         Worker(
-            replace(shop.context, worker=f"worker-{place}"),
+            replace(harness.context, worker=f"worker-{place}"),
             listener=listener,
             woken=asyncio.Event(),
             waker=waker,
@@ -85,29 +90,31 @@ async def workers(shop: Shop, count: int = 1, **limits: Any) -> AsyncIterator[li
 
 
 @pytest.fixture
-def two_carriers(shop: Shop) -> Shop:
-    carriers = {**shop.context.carriers, OTHER_CARRIER: replace(ACME, carrier_id=OTHER_CARRIER)}
-    shop.context = replace(shop.context, carriers=carriers)
-    return shop
+def two_carriers(harness: WorkerHarness) -> WorkerHarness:
+    carriers = {**harness.context.carriers, OTHER_CARRIER: replace(ACME, carrier_id=OTHER_CARRIER)}
+    harness.context = replace(harness.context, carriers=carriers)
+    return harness
 
 
-async def test_while_a_shipment_is_locked_everything_else_is_settled(two_carriers: Shop) -> None:
-    shop = two_carriers
-    await shop.say({"number": "LOCKED", "status": "picked_up"})
-    async with holding(shop, "LOCKED") as holder:
+async def test_while_a_shipment_is_locked_everything_else_is_settled(
+    two_carriers: WorkerHarness,
+) -> None:
+    harness = two_carriers
+    await harness.ingest({"number": "LOCKED", "status": "picked_up"})
+    async with holding(harness, "LOCKED") as holder:
         for n in range(40):
-            await shop.push(_scan(f"N{n}"), _scan("LOCKED", f"C{n}"))
-        await shop.push(*(_scan(f"B{n}") for n in range(19)), carrier_id=OTHER_CARRIER)
-        async with workers(shop):
+            await harness.push(_scan(f"N{n}"), _scan("LOCKED", f"C{n}"))
+        await harness.push(*(_scan(f"B{n}") for n in range(19)), carrier_id=OTHER_CARRIER)
+        async with workers(harness):
             # the lock outlives the test's patience: what waits for it is never settled
-            await shop.until(LEFT, 40)
-            assert await shop.value("SELECT count(*) FROM statesvc.inbox WHERE retries > 0") == 0, (
-                "uncharged"
-            )
-            await shop.until("SELECT count(*) FROM statesvc.inbox WHERE postponed < 3", 0)
+            await harness.until(LEFT, 40)
+            assert (
+                await harness.value("SELECT count(*) FROM statesvc.inbox WHERE retries > 0") == 0
+            ), "uncharged"
+            await harness.until("SELECT count(*) FROM statesvc.inbox WHERE postponed < 3", 0)
             waiting = [
                 each
-                async for each in check_locked(shop.connection)
+                async for each in check_locked(harness.connection)
                 if each.about == "locked shipments"
             ]
             assert (
@@ -117,85 +124,91 @@ async def test_while_a_shipment_is_locked_everything_else_is_settled(two_carrier
             assert f"pid {holder.info.backend_pid}" in waiting[0].text
             assert (
                 'statesvc_messages_postponed_total{carrier="acme"}'
-                in shop.context.telemetry.exposition().decode()
+                in harness.context.telemetry.exposition().decode()
             )
-            await shop.push(*(_scan(f"LATE{n}") for n in range(20)))
+            await harness.push(*(_scan(f"LATE{n}") for n in range(20)))
             # the reserved slot waits for the lock now, and the other ones go on
-            await shop.until(LEFT, 40)
-    async with workers(shop):
-        await shop.until(LEFT, 0)
+            await harness.until(LEFT, 40)
+    async with workers(harness):
+        await harness.until(LEFT, 0)
     assert (
-        await shop.value(
+        await harness.value(
             "SELECT count(*) FROM statesvc.event WHERE shipment_id = %s", shipment("LOCKED")
         )
         == 41
     )
-    assert await shop.value("SELECT max(attempts) FROM statesvc.message") == 1
-    await check_log(shop.connection, shop.keyring)
+    assert await harness.value("SELECT max(attempts) FROM statesvc.message") == 1
+    await check_log(harness.connection, harness.keyring)
 
 
-async def test_a_batch_applies_what_is_not_locked_and_gives_back_whole_messages(shop: Shop) -> None:
-    await shop.say({"number": "A", "status": "picked_up"})
-    async with holding(shop, "A"):
+async def test_a_batch_applies_what_is_not_locked_and_gives_back_whole_messages(
+    harness: WorkerHarness,
+) -> None:
+    await harness.ingest({"number": "A", "status": "picked_up"})
+    async with holding(harness, "A"):
         for body in (
             _scan("B"),
-            says(
+            push_body(
                 {"number": "C", "status": "in_transit"},
                 {"number": "A", "status": "in_transit", "code": "A2"},
             ),
-            says({"number": "C", "status": "delivered", "minute": 9}),
+            push_body({"number": "C", "status": "delivered", "minute": 9}),
             _scan("D"),
         ):
-            await shop.push(body)
+            await harness.push(body)
         async with asyncio.timeout(2):
-            assert await shop.process(await shop.claim()) == 2
-        assert await shop.value(LEFT) == 2
+            assert await harness.process(await harness.claim()) == 2
+        assert await harness.value(LEFT) == 2
         assert (
-            await shop.rows("SELECT token, attempts, retries, postponed FROM statesvc.inbox")
+            await harness.rows("SELECT token, attempts, retries, postponed FROM statesvc.inbox")
             == [(None, 0, 0, 1)] * 2
         )
-        assert await shop.value("SELECT count(*) FROM statesvc.stream") == 3, (
+        assert await harness.value("SELECT count(*) FROM statesvc.stream") == 3, (
             "of C nothing is written: its first message goes back too"
         )
-    await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
-    assert await shop.work() == 3
-    assert [event["status"] for event in await shop.events("C")] == ["in_transit", "delivered"]
-    await check_log(shop.connection, shop.keyring)
+    await harness.until(
+        "SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True
+    )
+    assert await harness.work() == 3
+    assert [event["status"] for event in await harness.events("C")] == ["in_transit", "delivered"]
+    await check_log(harness.connection, harness.keyring)
 
 
-async def test_a_message_whose_turn_never_came_waits_in_line(shop: Shop) -> None:
+async def test_a_message_whose_turn_never_came_waits_in_line(harness: WorkerHarness) -> None:
     # a transaction of others holds the shipment whenever somebody tries; the second time one
     # waits until it lets go
-    await shop.say({"number": "A", "status": "picked_up"})
-    async with holding(shop, "A") as holder:
-        await shop.push(_scan("A"))
-        async with workers(shop, lease_seconds=120):
-            await shop.until(IN_LINE, 1)
-            assert await shop.value("SELECT postponed FROM statesvc.inbox") == 1
+    await harness.ingest({"number": "A", "status": "picked_up"})
+    async with holding(harness, "A") as holder:
+        await harness.push(_scan("A"))
+        async with workers(harness, lease_seconds=120):
+            await harness.until(IN_LINE, 1)
+            assert await harness.value("SELECT postponed FROM statesvc.inbox") == 1
             await holder.commit()
-            await shop.until(LEFT, 0)
+            await harness.until(LEFT, 0)
 
 
-async def test_what_waited_for_a_shipment_shares_a_transaction(shop: Shop) -> None:
+async def test_what_waited_for_a_shipment_shares_a_transaction(harness: WorkerHarness) -> None:
     """Else each in turn would hold the lock, and what comes meanwhile would be postponed."""
-    await shop.say({"number": "A", "status": "picked_up"})
-    await shop.say({"number": "B", "status": "picked_up"})
-    async with holding(shop, "A") as holder:
-        await shop.push(*(_scan("A", f"C{n}") for n in range(5)), _scan("B"))
-        async with workers(shop, lease_seconds=120):
-            await shop.until(IN_LINE, 1)
+    await harness.ingest({"number": "A", "status": "picked_up"})
+    await harness.ingest({"number": "B", "status": "picked_up"})
+    async with holding(harness, "A") as holder:
+        await harness.push(*(_scan("A", f"C{n}") for n in range(5)), _scan("B"))
+        async with workers(harness, lease_seconds=120):
+            await harness.until(IN_LINE, 1)
             await holder.commit()
-            await shop.until(LEFT, 0)
+            await harness.until(LEFT, 0)
     batches = (
         "SELECT array_agg(n ORDER BY n) FROM (SELECT count(*) AS n FROM statesvc.event WHERE"
         " shipment_id = %s GROUP BY batch_id) b"
     )
-    assert await shop.value(batches, shipment("A")) == [1, 5]
-    await check_log(shop.connection, shop.keyring)
+    assert await harness.value(batches, shipment("A")) == [1, 5]
+    await check_log(harness.connection, harness.keyring)
 
 
-async def test_a_new_shipment_that_another_is_making_is_not_waited_for(shop: Shop) -> None:
-    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+async def test_a_new_shipment_that_another_is_making_is_not_waited_for(
+    harness: WorkerHarness,
+) -> None:
+    async with await AsyncConnection.connect(harness.database.service_dsn) as other:
         await other.execute(
             "SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))", (shipment("NEW"),)
         )
@@ -204,21 +217,23 @@ async def test_a_new_shipment_that_another_is_making_is_not_waited_for(shop: Sho
             " 'epoch', '\\x00'",
             (shipment("NEW"),),
         )
-        await shop.push(_scan("NEW"), _scan("B"))
+        await harness.push(_scan("NEW"), _scan("B"))
         async with asyncio.timeout(2):
-            assert await shop.process(await shop.claim()) == 1
-        assert await shop.value(LEFT) == 1
+            assert await harness.process(await harness.claim()) == 1
+        assert await harness.value(LEFT) == 1
         await other.rollback()
-    await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
-    assert await shop.work() == 1
+    await harness.until(
+        "SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True
+    )
+    assert await harness.work() == 1
 
 
-async def test_a_number_that_another_names_is_not_waited_for(shop: Shop) -> None:
+async def test_a_number_that_another_names_is_not_waited_for(harness: WorkerHarness) -> None:
     # its stream with nothing but a key is there and locked, or being made by a
     # transaction that is not committed
-    await shop.push(says(named=["THERE"]))
-    await shop.work()
-    async with holding(shop, "THERE") as other:
+    await harness.push(push_body(named=["THERE"]))
+    await harness.work()
+    async with holding(harness, "THERE") as other:
         await other.execute(
             "SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))", (shipment("NEW"),)
         )
@@ -227,43 +242,49 @@ async def test_a_number_that_another_names_is_not_waited_for(shop: Shop) -> None
             " 'epoch', '\\x00'",
             (shipment("NEW"),),
         )
-        await shop.push(says(named=["THERE"], envelope=1), says(named=["NEW", "FREE"]), _scan("B"))
+        await harness.push(
+            push_body(named=["THERE"], envelope=1), push_body(named=["NEW", "FREE"]), _scan("B")
+        )
         # of one push no message is the earlier one
-        await shop.push(_scan("FREE"))
+        await harness.push(_scan("FREE"))
         async with asyncio.timeout(2):
-            assert await shop.process(await shop.claim()) == 1
+            assert await harness.process(await harness.claim()) == 1
         # the scan of a number that an earlier message names waits with it
-        assert await shop.value(LEFT) == 3
+        assert await harness.value(LEFT) == 3
         assert (
-            await shop.rows("SELECT attempts, retries, postponed FROM statesvc.inbox")
+            await harness.rows("SELECT attempts, retries, postponed FROM statesvc.inbox")
             == [(0, 0, 1)] * 3
         )
         await other.rollback()
-    await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
-    assert await shop.work() == 1
-    assert await shop.value(LEFT) == 0
-    await check_log(shop.connection, shop.keyring)
+    await harness.until(
+        "SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True
+    )
+    assert await harness.work() == 1
+    assert await harness.value(LEFT) == 0
+    await check_log(harness.connection, harness.keyring)
 
 
-async def test_two_that_make_what_the_other_names_do_not_wait_for_each_other(shop: Shop) -> None:
+async def test_two_that_make_what_the_other_names_do_not_wait_for_each_other(
+    harness: WorkerHarness,
+) -> None:
     # each makes one shipment and names the one that the other makes: with a wait on both sides the
     # server had to end one of them
     def batch(connection: AsyncConnection[Any], message: Any) -> AppendBatch:
         read, _ = read_chosen(
             message,
-            keyring=shop.keyring,
-            carriers=shop.context.carriers,
-            mappings=shop.context.mappings,
+            keyring=harness.keyring,
+            carriers=harness.context.carriers,
+            mappings=harness.context.mappings,
         )
         assert isinstance(read, Read)
-        return AppendBatch(connection, shop.keyring, [read], "x", WhenLocked.POSTPONE)
+        return AppendBatch(connection, harness.keyring, [read], "x", WhenLocked.POSTPONE)
 
-    await shop.push(
-        says({"number": "X", "status": "picked_up"}, named=["Z"]),
-        says({"number": "Z", "status": "picked_up"}, named=["X"]),
+    await harness.push(
+        push_body({"number": "X", "status": "picked_up"}, named=["Z"]),
+        push_body({"number": "Z", "status": "picked_up"}, named=["X"]),
     )
-    one, other = await shop.claim()
-    dsn = shop.database.service_dsn
+    one, other = await harness.claim()
+    dsn = harness.database.service_dsn
     async with (
         await AsyncConnection.connect(dsn) as mine,
         await AsyncConnection.connect(dsn) as theirs,
@@ -275,161 +296,176 @@ async def test_two_that_make_what_the_other_names_do_not_wait_for_each_other(sho
         assert (len(postponed.events), len(postponed.postponed)) == (0, 1)
 
 
-async def test_what_depends_on_a_postponed_message_is_postponed_with_it(shop: Shop) -> None:
+async def test_what_depends_on_a_postponed_message_is_postponed_with_it(
+    harness: WorkerHarness,
+) -> None:
     # the second names another shipment, but has the id of the first: which of them is the conflict
     # must not depend on a lock
-    await shop.say({"number": "A", "status": "picked_up"})
-    async with holding(shop, "A"):
+    await harness.ingest({"number": "A", "status": "picked_up"})
+    async with holding(harness, "A"):
         for number, native_id in (("A", "1"), ("B", "1"), ("C", "2")):
-            await shop.push(_scan(number, native_id=native_id))
-        assert await shop.process(await shop.claim()) == 1
-        assert await shop.value("SELECT count(*) FROM statesvc.inbox WHERE postponed = 1") == 2
-    await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
-    assert await shop.work() == 1
-    assert await shop.rows("SELECT shipment_id, claimed_shipment_id FROM statesvc.conflict") == [
+            await harness.push(_scan(number, native_id=native_id))
+        assert await harness.process(await harness.claim()) == 1
+        assert await harness.value("SELECT count(*) FROM statesvc.inbox WHERE postponed = 1") == 2
+    await harness.until(
+        "SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True
+    )
+    assert await harness.work() == 1
+    assert await harness.rows("SELECT shipment_id, claimed_shipment_id FROM statesvc.conflict") == [
         (shipment("A"), shipment("B"))
     ]
-    await check_log(shop.connection, shop.keyring)
+    await check_log(harness.connection, harness.keyring)
 
 
-async def test_who_waits_for_one_shipment_of_a_message_holds_none_of_its_others(shop: Shop) -> None:
+async def test_who_waits_for_one_shipment_of_a_message_holds_none_of_its_others(
+    harness: WorkerHarness,
+) -> None:
     for number in ("A", "B"):
-        await shop.say({"number": number, "status": "picked_up"})
-    async with holding(shop, "B") as holder:
-        await shop.push(
-            says(
+        await harness.ingest({"number": number, "status": "picked_up"})
+    async with holding(harness, "B") as holder:
+        await harness.push(
+            push_body(
                 *({"number": number, "status": "in_transit", "code": "AR"} for number in ("A", "B"))
             )
         )
         waiting = asyncio.create_task(
             process_locked(
-                shop.context, await shop.claim(), lease_ends=time.monotonic() + 60, wait_seconds=30
+                harness.context,
+                await harness.claim(),
+                lease_ends=time.monotonic() + 60,
+                wait_seconds=30,
             ),
         )
-        await shop.until(IN_LINE, 1)
-        await shop.push(_scan("A", "MEANWHILE"))
-        assert await shop.process(await shop.claim()) == 1
+        await harness.until(IN_LINE, 1)
+        await harness.push(_scan("A", "MEANWHILE"))
+        assert await harness.process(await harness.claim()) == 1
         await holder.commit()
     assert await waiting == 1, "B moved; A is there since the scan that came meanwhile"
-    await check_log(shop.connection, shop.keyring)
+    await check_log(harness.connection, harness.keyring)
 
 
-async def test_a_submission_waits_for_a_shipment_that_a_worker_holds(shop: Shop) -> None:
-    await shop.say({"number": "A", "status": "picked_up"})
-    await shop.push(_scan("A"))
-    (message,) = await shop.claim()
+async def test_a_submission_waits_for_a_shipment_that_a_worker_holds(
+    harness: WorkerHarness,
+) -> None:
+    await harness.ingest({"number": "A", "status": "picked_up"})
+    await harness.push(_scan("A"))
+    (message,) = await harness.claim()
     read, _ = read_chosen(
         message,
-        keyring=shop.keyring,
-        carriers=shop.context.carriers,
-        mappings=shop.context.mappings,
+        keyring=harness.keyring,
+        carriers=harness.context.carriers,
+        mappings=harness.context.mappings,
     )
     assert isinstance(read, Read)
-    async with holding(shop, "A") as holder:
+    async with holding(harness, "A") as holder:
         submitting = asyncio.create_task(
             submit(
-                shop.context.pool,
-                shop.keyring,
+                harness.context.pool,
+                harness.keyring,
                 read.events,
                 body=b"[]",
                 writer="x",
-                archive=shop.context.archive,
+                archive=harness.context.archive,
             )
         )
-        await shop.until(IN_LINE, 1)
+        await harness.until(IN_LINE, 1)
         await holder.commit()
     submitted = await submitting
     assert isinstance(submitted, Submitted)
     assert submitted.verdicts == (Verdict.APPENDED,)
 
 
-async def test_a_dedupe_key_that_another_holds_is_found_by_halving(shop: Shop) -> None:
-    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+async def test_a_dedupe_key_that_another_holds_is_found_by_halving(harness: WorkerHarness) -> None:
+    async with await AsyncConnection.connect(harness.database.service_dsn) as other:
         await other.execute(
             "INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest,"
             " attribute_digests) VALUES ('acme', 'native-1', %s, '', '')",
             (shipment("ELSEWHERE"),),
         )
-        await shop.push(*(_scan(f"N{n}") for n in range(7)), _scan("N7", native_id="native-1"))
-        await shop.process(await shop.claim())
-        assert await shop.rows("SELECT attempts, retries, postponed FROM statesvc.inbox") == [
+        await harness.push(*(_scan(f"N{n}") for n in range(7)), _scan("N7", native_id="native-1"))
+        await harness.process(await harness.claim())
+        assert await harness.rows("SELECT attempts, retries, postponed FROM statesvc.inbox") == [
             (0, 0, 1)
         ]
         await other.rollback()
-    await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
-    assert await shop.work() == 1
+    await harness.until(
+        "SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True
+    )
+    assert await harness.work() == 1
 
 
-async def test_a_head_that_moved_all_the_same_ends_the_transaction(shop: Shop) -> None:
+async def test_a_head_that_moved_all_the_same_ends_the_transaction(harness: WorkerHarness) -> None:
     # the lock is what guards it; that it did is asserted
-    await shop.say({"number": "A", "status": "picked_up"})
-    ((head_hash, recorded_at),) = await shop.rows(
+    await harness.ingest({"number": "A", "status": "picked_up"})
+    ((head_hash, recorded_at),) = await harness.rows(
         "SELECT head_hash, recorded_at FROM statesvc.stream"
     )
     head = StreamHead(2, head_hash, recorded_at, recorded_at, None, seen=0)
     with pytest.raises(psycopg.DatabaseError) as caught:
-        await move_heads(shop.connection, {shipment("A"): head})
+        await move_heads(harness.connection, {shipment("A"): head})
     assert caught.value.sqlstate == "SS005"
-    assert await shop.value("SELECT version FROM statesvc.stream") == 1
+    assert await harness.value("SELECT version FROM statesvc.stream") == 1
 
 
 async def test_more_new_shipments_than_one_transaction_may_make_are_made_by_several(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
     sizes = (NEW_STREAMS_MAX // 2 + 1, NEW_STREAMS_MAX // 2 + 1, NEW_STREAMS_MAX + 1)
     for message, size in enumerate(sizes):
-        await shop.push(
-            says(*({"number": f"M{message}N{n}", "status": "in_transit"} for n in range(size)))
+        await harness.push(
+            push_body(*({"number": f"M{message}N{n}", "status": "in_transit"} for n in range(size)))
         )
-    async with workers(shop):
-        await shop.until(LEFT, 0, seconds=60)
-    assert await shop.value("SELECT count(*) FROM statesvc.stream") == sum(sizes)
-    await check_log(shop.connection, shop.keyring)
+    async with workers(harness):
+        await harness.until(LEFT, 0, seconds=60)
+    assert await harness.value("SELECT count(*) FROM statesvc.stream") == sum(sizes)
+    await check_log(harness.connection, harness.keyring)
 
 
-async def test_several_writers_around_a_frozen_shipment_never_deadlock(shop: Shop) -> None:
+async def test_several_writers_around_a_frozen_shipment_never_deadlock(
+    harness: WorkerHarness,
+) -> None:
     chance = random.Random(3)
     numbers = [f"N{n}" for n in range(24)]
     for number in numbers:
-        await shop.say({"number": number, "status": "picked_up"})
+        await harness.ingest({"number": number, "status": "picked_up"})
     pushes = [chance.sample(numbers, 2) for _ in range(160)]
     naming = sum("N5" in named for named in pushes)
-    async with holding(shop, "N5") as holder:
+    async with holding(harness, "N5") as holder:
         for n, named in enumerate(pushes):
-            await shop.push(
-                says(
+            await harness.push(
+                push_body(
                     *(
                         {"number": each, "status": "in_transit", "minute": n % 60, "code": f"S{n}"}
                         for each in named
                     )
                 )
             )
-        async with workers(shop, 4, batch_min=8, batch_max=16):
-            await shop.until(LEFT, naming, seconds=60)
+        async with workers(harness, 4, batch_min=8, batch_max=16):
+            await harness.until(LEFT, naming, seconds=60)
             await holder.rollback()
-            await shop.until(LEFT, 0, seconds=60)
-    assert await shop.value("SELECT count(*) FROM statesvc.message WHERE attempts > 1") == 0
-    assert await shop.value("SELECT count(*) FROM statesvc.dead_letter") == 0
+            await harness.until(LEFT, 0, seconds=60)
+    assert await harness.value("SELECT count(*) FROM statesvc.message WHERE attempts > 1") == 0
+    assert await harness.value("SELECT count(*) FROM statesvc.dead_letter") == 0
     assert (
-        await shop.value(
+        await harness.value(
             "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
         )
         == 0
     )
-    await check_log(shop.connection, shop.keyring)
+    await check_log(harness.connection, harness.keyring)
 
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_worker_that_is_frozen_inside_its_append_holds_up_only_what_it_holds(
-    two_carriers: Shop, tmp_path: Path
+    two_carriers: WorkerHarness, tmp_path: Path
 ) -> None:
-    shop = two_carriers
-    await shop.say({"number": "A", "status": "picked_up"})
-    await shop.push(_scan("A", "FROZEN"))
+    harness = two_carriers
+    await harness.ingest({"number": "A", "status": "picked_up"})
+    await harness.push(_scan("A", "FROZEN"))
     ready = tmp_path / "ready"
     program = Path(__file__).with_name("frozen_worker.py")
     command, environment = (
-        [sys.executable, str(program), shop.database.service_dsn, str(ready)],
+        [sys.executable, str(program), harness.database.service_dsn, str(ready)],
         {**os.environ, "PYTHONPATH": str(ROOT)},
     )
     # it is to be stopped by a signal
@@ -439,17 +475,17 @@ async def test_a_worker_that_is_frozen_inside_its_append_holds_up_only_what_it_h
                 while not ready.exists():  # noqa: ASYNC110 - another process decides
                     await asyncio.sleep(0.02)
             os.kill(frozen.pid, signal.SIGSTOP)
-            await shop.push(
+            await harness.push(
                 *(_scan("A", f"C{n}") for n in range(10)), *(_scan(f"N{n}") for n in range(30))
             )
-            await shop.push(*(_scan(f"B{n}") for n in range(10)), carrier_id=OTHER_CARRIER)
+            await harness.push(*(_scan(f"B{n}") for n in range(10)), carrier_id=OTHER_CARRIER)
             began = time.monotonic()
-            async with workers(shop):
-                await shop.until("SELECT count(*) FROM statesvc.message", 41)
+            async with workers(harness):
+                await harness.until("SELECT count(*) FROM statesvc.message", 41)
                 assert time.monotonic() - began < 5, (
                     "nobody waited for the end of the frozen transaction"
                 )
-                assert await shop.value(LEFT) == 11
+                assert await harness.value(LEFT) == 11
         finally:
             os.kill(frozen.pid, signal.SIGKILL)
             os.kill(frozen.pid, signal.SIGCONT)

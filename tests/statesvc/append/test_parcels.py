@@ -18,7 +18,7 @@ from statesvc.shipments.references import AttachedTo, ParcelNumber, References, 
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from tests.statesvc.worker.log_check import check_log
 from tests.world.due_work import do_due_work
-from tests.world.shop import ACME, CARRIER_ID, MORNING, Shop, says
+from tests.world.worker_harness import ACME, CARRIER_ID, MORNING, WorkerHarness, push_body
 
 HUBS = ("hub_one", "hub_two")
 OTHER = "bravo"
@@ -58,32 +58,32 @@ JOIN statesvc.event e ON e.shipment_id = t.shipment_id AND e.version = t.sequenc
 class ParcelShop:
     """A shop that a carrier and two aggregators push to."""
 
-    shop: Shop
+    harness: WorkerHarness
 
     async def subscribe(
         self, parcels: str, *, carriers: list[str] | None = None, statuses: list[str] | None = None
     ) -> UUID:
         subscription_id = uuid4()
-        await self.shop.connection.execute(
+        await self.harness.connection.execute(
             SUBSCRIBE, (subscription_id, parcels, carriers, statuses)
         )
         return subscription_id
 
-    async def say(
+    async def ingest(
         self, carrier_id: str, number: str, status: str, minute: int = 0, **more: Any
     ) -> None:
-        await self.shop.push(
+        await self.harness.push(
             scan(carrier_id, number, status, minute, **more), carrier_id=carrier_id
         )
-        await self.shop.work()
+        await self.harness.work()
 
     async def told(self, subscription_id: UUID) -> list[tuple[str, str]]:
-        return await self.shop.rows(TOLD, subscription_id)
+        return await self.harness.rows(TOLD, subscription_id)
 
 
 def scan(carrier_id: str, number: str, status: str, minute: int = 0, **more: Any) -> bytes:
     named = {} if carrier_id == CARRIER_ID else {"parcel_carrier_id": CARRIER_ID}
-    return says(
+    return push_body(
         {
             "number": number,
             "status": status,
@@ -96,10 +96,10 @@ def scan(carrier_id: str, number: str, status: str, minute: int = 0, **more: Any
 
 
 @pytest.fixture
-def parcels(shop: Shop) -> ParcelShop:
+def parcels(harness: WorkerHarness) -> ParcelShop:
     carriers = {each: replace(ACME, carrier_id=each) for each in (*SOURCES, OTHER)}
-    shop.context.carriers.update(carriers)  # type: ignore[attr-defined]
-    return ParcelShop(shop)
+    harness.context.carriers.update(carriers)  # type: ignore[attr-defined]
+    return ParcelShop(harness)
 
 
 async def test_whoever_says_a_status_first_is_heard_and_the_others_are_not(
@@ -114,7 +114,7 @@ async def test_whoever_says_a_status_first_is_heard_and_the_others_are_not(
         ("hub_one", "delivered"),
     ]
     for carrier_id, status in said:
-        await parcels.say(
+        await parcels.ingest(
             carrier_id, "P1", status, minute=("in_transit", "delivered").index(status)
         )
     assert await parcels.told(once) == [("hub_one", "in_transit"), (CARRIER_ID, "delivered")]
@@ -127,12 +127,12 @@ async def test_a_carrier_that_names_its_parcel_before_it_says_anything_of_it_fin
     in_one_batch: bool,  # noqa: FBT001 - a parameter
 ) -> None:
     once = await parcels.subscribe("once")
-    await parcels.shop.push(scan("hub_one", "P1", "delivered"), carrier_id="hub_one")
+    await parcels.harness.push(scan("hub_one", "P1", "delivered"), carrier_id="hub_one")
     if not in_one_batch:
-        await parcels.shop.work()
-    await parcels.shop.push(says(named=("P1",)))
-    await parcels.shop.work()
-    await parcels.say(CARRIER_ID, "P1", "delivered")
+        await parcels.harness.work()
+    await parcels.harness.push(push_body(named=("P1",)))
+    await parcels.harness.work()
+    await parcels.ingest(CARRIER_ID, "P1", "delivered")
     assert await parcels.told(once) == [("hub_one", "delivered")]
 
 
@@ -141,7 +141,7 @@ async def test_who_asks_for_one_carrier_is_told_all_that_it_says(parcels: Parcel
     of_hubs = await parcels.subscribe("once", carriers=list(HUBS))
     for status in ("in_transit", "delivered"):
         for carrier_id in reversed(SOURCES):
-            await parcels.say(
+            await parcels.ingest(
                 carrier_id, "P1", status, minute=("in_transit", "delivered").index(status)
             )
     assert await parcels.told(of_acme) == [(CARRIER_ID, "in_transit"), (CARRIER_ID, "delivered")]
@@ -151,47 +151,47 @@ async def test_who_asks_for_one_carrier_is_told_all_that_it_says(parcels: Parcel
 async def test_an_update_comes_from_who_told_the_status(parcels: ParcelShop) -> None:
     once, everything = await parcels.subscribe("once"), await parcels.subscribe("all")
     for carrier_id in SOURCES:
-        await parcels.say(carrier_id, "P1", "delivered")
+        await parcels.ingest(carrier_id, "P1", "delivered")
     for carrier_id in reversed(SOURCES):
-        await parcels.say(carrier_id, "P1", "out_for_delivery", 1)
-        await parcels.say(carrier_id, "P1", "delivered", 2)
+        await parcels.ingest(carrier_id, "P1", "out_for_delivery", 1)
+        await parcels.ingest(carrier_id, "P1", "delivered", 2)
     assert await parcels.told(once) == [(CARRIER_ID, "delivered")] * 2
     assert len(await parcels.told(everything)) == 6
 
 
 async def test_a_silence_is_told_by_who_told_the_status(parcels: ParcelShop) -> None:
     once, everything = await parcels.subscribe("once"), await parcels.subscribe("all")
-    now = (await parcels.shop.database.clock.now() - MORNING) // timedelta(minutes=1)
-    await parcels.say(CARRIER_ID, "P1", "in_transit", now)
-    await parcels.say("hub_one", "P1", "in_transit", now)
-    await parcels.say("hub_two", "P1", "out_for_delivery", now)
-    await parcels.shop.database.clock.advance(121 * 3600)
-    await do_due_work(parcels.shop.connection)
-    assert await parcels.shop.value("SELECT count(*) FROM statesvc.observation") == 4
+    now = (await parcels.harness.database.clock.now() - MORNING) // timedelta(minutes=1)
+    await parcels.ingest(CARRIER_ID, "P1", "in_transit", now)
+    await parcels.ingest("hub_one", "P1", "in_transit", now)
+    await parcels.ingest("hub_two", "P1", "out_for_delivery", now)
+    await parcels.harness.database.clock.advance(121 * 3600)
+    await do_due_work(parcels.harness.connection)
+    assert await parcels.harness.value("SELECT count(*) FROM statesvc.observation") == 4
     silences = (
         "SELECT carrier_id, type FROM statesvc.notification WHERE subscription_id = %s AND sequence"
         " < 0 ORDER BY carrier_id, type"
     )
-    assert await parcels.shop.rows(silences, once) == [
+    assert await parcels.harness.rows(silences, once) == [
         ("hub_two", "shipment.delivery_missed"),
         ("hub_two", "shipment.stalled"),
     ]
-    assert len(await parcels.shop.rows(silences, everything)) == 4
+    assert len(await parcels.harness.rows(silences, everything)) == 4
 
 
 async def test_a_replay_of_what_was_missed_tells_each_status_once(parcels: ParcelShop) -> None:
     once = await parcels.subscribe("once")
-    await parcels.shop.connection.execute(
+    await parcels.harness.connection.execute(
         "UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), disabled_why = 'test'"
     )
     for status, minute in (("in_transit", 0), ("delivered", 1)):
         for carrier_id in SOURCES if minute else reversed(SOURCES):
-            await parcels.say(carrier_id, "P1", status, minute)
+            await parcels.ingest(carrier_id, "P1", status, minute)
     assert await parcels.told(once) == []
-    await parcels.shop.connection.execute(
+    await parcels.harness.connection.execute(
         "UPDATE statesvc.subscription SET disabled_at = NULL, disabled_why = NULL"
     )
-    now = await parcels.shop.database.clock.now()
+    now = await parcels.harness.database.clock.now()
     asked = ReplayRequest(
         subscription_id=once,
         since=now - timedelta(hours=1),
@@ -202,7 +202,7 @@ async def test_a_replay_of_what_was_missed_tells_each_status_once(parcels: Parce
         actor="test",
         run_id=uuid4(),
     )
-    done = await replay(parcels.shop.connection, asked, archive=History(None))
+    done = await replay(parcels.harness.connection, asked, archive=History(None))
     assert (done.matched, done.put, done.never_written) == (2, 2, 2)
     assert set(await parcels.told(once)) == {("hub_two", "in_transit"), (CARRIER_ID, "delivered")}
 
@@ -211,7 +211,7 @@ async def test_a_shipper_says_that_two_numbers_are_one_parcel_before_or_after_th
     parcels: ParcelShop,
 ) -> None:
     once = await parcels.subscribe("once")
-    await parcels.say(CARRIER_ID, "P1", "in_transit")
+    await parcels.ingest(CARRIER_ID, "P1", "in_transit")
     for number in ("Q1", "Q2"):
         said = References(
             parcel=ParcelNumber(
@@ -219,20 +219,20 @@ async def test_a_shipper_says_that_two_numbers_are_one_parcel_before_or_after_th
             )
         )
         await attach_references(
-            parcels.shop.connection,
-            parcels.shop.keyring,
+            parcels.harness.connection,
+            parcels.harness.keyring,
             AttachedTo("bravo", number),
             said,
             actor="test",
             why={},
         )
-    await parcels.say("bravo", "Q1", "in_transit", parcel_carrier_id=None)
-    await parcels.say("bravo", "Q1", "delivered", 1, parcel_carrier_id=None)
-    await parcels.say("hub_one", "P1", "delivered", 1)
-    await parcels.say(CARRIER_ID, "P1", "delivered", 1)
+    await parcels.ingest("bravo", "Q1", "in_transit", parcel_carrier_id=None)
+    await parcels.ingest("bravo", "Q1", "delivered", 1, parcel_carrier_id=None)
+    await parcels.ingest("hub_one", "P1", "delivered", 1)
+    await parcels.ingest(CARRIER_ID, "P1", "delivered", 1)
     assert await parcels.told(once) == [(CARRIER_ID, "in_transit"), ("bravo", "delivered")]
-    await parcels.say("bravo", "Q2", "delivered", parcel_carrier_id=None)
-    await parcels.say(CARRIER_ID, "P2", "delivered")
+    await parcels.ingest("bravo", "Q2", "delivered", parcel_carrier_id=None)
+    await parcels.ingest(CARRIER_ID, "P2", "delivered")
     assert await parcels.told(once) == [
         (CARRIER_ID, "in_transit"),
         ("bravo", "delivered"),
@@ -245,78 +245,83 @@ async def test_a_link_that_is_taken_back_is_of_no_parcel(parcels: ParcelShop) ->
     for said in (ParcelNumber(carrier_id=CARRIER_ID, tracking_number="P1"), None):
         stated = References(parcel=said)
         await attach_references(
-            parcels.shop.connection, parcels.shop.keyring, number, stated, actor="test", why={}
+            parcels.harness.connection,
+            parcels.harness.keyring,
+            number,
+            stated,
+            actor="test",
+            why={},
         )
-    await parcels.say("bravo", "Q1", "delivered", parcel_carrier_id=None)
-    await parcels.say(CARRIER_ID, "P1", "delivered")
+    await parcels.ingest("bravo", "Q1", "delivered", parcel_carrier_id=None)
+    await parcels.ingest(CARRIER_ID, "P1", "delivered")
     assert len(await parcels.told(once)) == 2
 
 
 async def test_an_erased_shipments_statuses_stay_told(parcels: ParcelShop) -> None:
     once = await parcels.subscribe("once")
-    await parcels.say(CARRIER_ID, "P1", "delivered")
-    await parcels.shop.connection.execute(
+    await parcels.ingest(CARRIER_ID, "P1", "delivered")
+    await parcels.harness.connection.execute(
         "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()"
     )
-    await parcels.say("hub_one", "P1", "delivered")
+    await parcels.ingest("hub_one", "P1", "delivered")
     assert await parcels.told(once) == [(CARRIER_ID, "delivered")]
 
 
 async def test_a_parcel_that_is_being_appended_holds_up_its_other_sources(
     parcels: ParcelShop,
 ) -> None:
-    shop, once = parcels.shop, await parcels.subscribe("once")
-    await parcels.say(CARRIER_ID, "P1", "in_transit")
-    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+    harness, once = parcels.harness, await parcels.subscribe("once")
+    await parcels.ingest(CARRIER_ID, "P1", "in_transit")
+    async with await AsyncConnection.connect(harness.database.service_dsn) as other:
         await other.execute("SELECT FROM statesvc.stream WHERE number = 'P1' FOR NO KEY UPDATE")
-        await shop.push(
+        await harness.push(
             scan("hub_one", "P1", "delivered", 1),
             scan("hub_one", "P2", "delivered", 1),
             carrier_id="hub_one",
         )
-        assert await shop.process(await shop.claim()) == 1, "the other parcel goes on"
+        assert await harness.process(await harness.claim()) == 1, "the other parcel goes on"
     assert [
         number
-        for (number,) in await shop.rows(
+        for (number,) in await harness.rows(
             "SELECT tracking_number FROM statesvc.notification ORDER BY created_at"
         )
     ] == [
         "P1",
         "P2",
     ]
-    assert await shop.value("SELECT count(*) FROM statesvc.inbox WHERE token IS NULL") == 1
+    assert await harness.value("SELECT count(*) FROM statesvc.inbox WHERE token IS NULL") == 1
     assert [status for _, status in await parcels.told(once)] == ["in_transit", "delivered"]
 
 
 async def test_of_a_carrier_and_an_aggregator_that_are_both_new_one_waits(
     parcels: ParcelShop,
 ) -> None:
-    shop = parcels.shop
-    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+    harness = parcels.harness
+    async with await AsyncConnection.connect(harness.database.service_dsn) as other:
         await other.execute(
             "SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))",
             (shipment_id(CARRIER_ID, "P1", ""),),
         )
-        await shop.push(scan("hub_one", "P1", "delivered"), carrier_id="hub_one")
-        assert await shop.process(await shop.claim()) == 0
-    assert await shop.value("SELECT count(*) FROM statesvc.inbox") == 1
+        await harness.push(scan("hub_one", "P1", "delivered"), carrier_id="hub_one")
+        assert await harness.process(await harness.claim()) == 0
+    assert await harness.value("SELECT count(*) FROM statesvc.inbox") == 1
 
 
 async def test_a_parcel_that_another_lets_go_while_the_rest_is_looked_up_is_told_once(
     parcels: ParcelShop,
 ) -> None:
-    shop, once = parcels.shop, await parcels.subscribe("once")
-    await parcels.say(CARRIER_ID, "P1", "delivered")
-    await shop.push(scan("hub_one", "P1", "delivered"), carrier_id="hub_one")
+    harness, once = parcels.harness, await parcels.subscribe("once")
+    await parcels.ingest(CARRIER_ID, "P1", "delivered")
+    await harness.push(scan("hub_one", "P1", "delivered"), carrier_id="hub_one")
     async with (
-        await AsyncConnection.connect(shop.database.owner_dsn) as later,
-        await AsyncConnection.connect(shop.database.service_dsn) as other,
+        await AsyncConnection.connect(harness.database.owner_dsn) as later,
+        await AsyncConnection.connect(harness.database.service_dsn) as other,
     ):
         # the epoch is read behind the first look at the streams
         await later.execute("LOCK TABLE statesvc.log_epoch IN ACCESS EXCLUSIVE MODE")
         await other.execute("SELECT FROM statesvc.stream WHERE number = 'P1' FOR NO KEY UPDATE")
-        work = asyncio.ensure_future(shop.process(await shop.claim()))
-        await shop.until(
+        work = asyncio.ensure_future(harness.process(await harness.claim()))
+        await harness.until(
             "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation ="
             " 'statesvc.log_epoch'::regclass",
             1,
@@ -324,8 +329,8 @@ async def test_a_parcel_that_another_lets_go_while_the_rest_is_looked_up_is_told
         await other.rollback()
         await later.rollback()
         await work
-    while await shop.value("SELECT count(*) FROM statesvc.inbox"):
-        await shop.work()
+    while await harness.value("SELECT count(*) FROM statesvc.inbox"):
+        await harness.work()
     assert await parcels.told(once) == [(CARRIER_ID, "delivered")]
 
 
@@ -359,7 +364,7 @@ async def test_parcels_of_three_sources_in_any_order_on_four_workers_that_are_ki
 ) -> None:
     # of every order the log holds all, and who asks for each status once is told what
     # the rule says of that log
-    shop, random = parcels.shop, Random(20261126)
+    harness, random = parcels.harness, Random(20261126)
     once, everything = await parcels.subscribe("once"), await parcels.subscribe("all")
     numbers = [f"P{n}" for n in range(PARCELS)]
     streams = {number: _journeys(random, number, in_order=in_order) for number in numbers}
@@ -372,14 +377,14 @@ async def test_parcels_of_three_sources_in_any_order_on_four_workers_that_are_ki
             for carrier_id, body in [stream.pop(0) for _ in stream[: random.randint(1, 2)]]:
                 pushed[carrier_id].append(body)
         for carrier_id, bodies in pushed.items():
-            await shop.push(*bodies, carrier_id=carrier_id)
-        kills += await _work_with_kills(shop, random)
+            await harness.push(*bodies, carrier_id=carrier_id)
+        kills += await _work_with_kills(harness, random)
     assert kills
-    await check_log(shop.connection, shop.keyring)
+    await check_log(harness.connection, harness.keyring)
     changes: dict[str, list[SourceChange]] = {number: [] for number in numbers}
-    for shipment, carrier_id, number, *change in await shop.rows(IN_ORDER):
+    for shipment, carrier_id, number, *change in await harness.rows(IN_ORDER):
         changes[number].append(SourceChange(ParcelSource(shipment, carrier_id, number), *change))
-    told = await shop.rows(
+    told = await harness.rows(
         "SELECT shipment_id, sequence FROM statesvc.notification WHERE subscription_id = %s", once
     )
     assert set(told) == {
@@ -401,23 +406,23 @@ async def test_parcels_of_three_sources_in_any_order_on_four_workers_that_are_ki
             assert statuses == list(JOURNEY), "what all say is told in its order"
             whole += 1
     assert whole or not in_order
-    assert await shop.value(
+    assert await harness.value(
         "SELECT count(*) FROM statesvc.notification WHERE subscription_id = %s", everything
     ) == sum(map(len, changes.values()))
 
 
-async def _work_with_kills(shop: Shop, random: Random) -> int:
+async def _work_with_kills(harness: WorkerHarness, random: Random) -> int:
     """Run four workers at once until nothing waits; sessions of some are ended in their
     transactions, and their leases rescued.
     """
     kills = 0
-    while await shop.value("SELECT count(*) FROM statesvc.inbox"):
-        batches = [messages for _ in range(4) if (messages := await shop.claim(64))]
-        work = [asyncio.ensure_future(shop.process(messages)) for messages in batches]
+    while await harness.value("SELECT count(*) FROM statesvc.inbox"):
+        batches = [messages for _ in range(4) if (messages := await harness.claim(64))]
+        work = [asyncio.ensure_future(harness.process(messages)) for messages in batches]
         if random.random() < 0.4:
             killed = 0
             while not killed and not all(one.done() for one in work):
-                killed = await shop.value(KILL)
+                killed = await harness.value(KILL)
             kills += killed
         await asyncio.gather(*work, return_exceptions=True)
         if not batches:

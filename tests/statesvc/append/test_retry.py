@@ -22,7 +22,7 @@ from statesvc.append.retry import (
     run_transaction,
 )
 from statesvc.database.sql_errors import Failure
-from tests.world.shop import Shop, shipment
+from tests.world.worker_harness import WorkerHarness, shipment
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_a_policy_tries_again_what_may_succeed_within_its_bounds(
 
 
 async def test_a_locked_shipment_is_waited_for_before_the_transaction_is_tried_again(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
-    await shop.say({"number": "A", "status": "picked_up"})
+    await harness.ingest({"number": "A", "status": "picked_up"})
     tries = 0
 
     async def transaction(_: Any) -> int:
@@ -114,15 +114,15 @@ async def test_a_locked_shipment_is_waited_for_before_the_transaction_is_tried_a
             raise LockedShipmentsError([shipment("A"), uuid4()])
         return tries
 
-    async with await AsyncConnection.connect(shop.database.service_dsn) as holder:
+    async with await AsyncConnection.connect(harness.database.service_dsn) as holder:
         await holder.execute(
             "SELECT FROM statesvc.stream WHERE shipment_id = %s FOR UPDATE", (shipment("A"),)
         )
         policy = RetryPolicy(locked_until=time.monotonic() + 60)
         running = asyncio.create_task(
-            run_transaction(shop.context.pool.connection, transaction, policy)
+            run_transaction(harness.context.pool.connection, transaction, policy)
         )
-        await shop.until(
+        await harness.until(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND"
             " wait_event_type = 'Lock' AND query ~ 'statesvc.stream'",
             1,
@@ -132,16 +132,16 @@ async def test_a_locked_shipment_is_waited_for_before_the_transaction_is_tried_a
     assert await running == 2
 
 
-async def test_a_shipment_that_stays_locked_ends_the_tries(shop: Shop) -> None:
-    await shop.say({"number": "A", "status": "picked_up"})
+async def test_a_shipment_that_stays_locked_ends_the_tries(harness: WorkerHarness) -> None:
+    await harness.ingest({"number": "A", "status": "picked_up"})
 
     async def transaction(_: Any) -> None:
         raise LockedShipmentsError([shipment("A")])
 
-    async with await AsyncConnection.connect(shop.database.service_dsn) as holder:
+    async with await AsyncConnection.connect(harness.database.service_dsn) as holder:
         await holder.execute(
             "SELECT FROM statesvc.stream WHERE shipment_id = %s FOR UPDATE", (shipment("A"),)
         )
         policy = RetryPolicy(locked_until=time.monotonic() + 0.05)
         with pytest.raises(LockedShipmentsError):
-            await run_transaction(lambda: nullcontext(shop.connection), transaction, policy)
+            await run_transaction(lambda: nullcontext(harness.connection), transaction, policy)

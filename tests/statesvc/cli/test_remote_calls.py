@@ -247,7 +247,7 @@ async def test_a_person_is_erased_from_afar(api: Api, afar: Callable[[str], Afar
 async def test_evidence_is_fetched_and_verified_with_a_key_alone(
     api: Api, scan: Statement, afar: Callable[[str], Afar], shell: Shell, tmp_path: Path
 ) -> None:
-    await api.carriers.say(scan("5", Status.DELIVERED, signed_by="J. Doe"))
+    await api.carriers.push(scan("5", Status.DELIVERED, signed_by="J. Doe"))
     remote, out = afar("audit pii"), tmp_path / "e.json"
     assert "sealed" in await remote("evidence", "ups", "5", "--out", str(out), exit_code=1)
     await LogBuilder(api.connection, api.keyring).seal()
@@ -266,7 +266,7 @@ async def test_evidence_is_fetched_and_verified_with_a_key_alone(
 async def test_a_shipment_is_found_and_told_with_a_key_alone(
     api: Api, scan: Statement, afar: Callable[[str], Afar]
 ) -> None:
-    await api.carriers.say(scan("5", Status.IN_TRANSIT), scan("5", Status.DELIVERED, minutes=9))
+    await api.carriers.push(scan("5", Status.IN_TRANSIT), scan("5", Status.DELIVERED, minutes=9))
     shell = afar("read")
     assert "delivered" in await shell("shipments", "find", "5")
     assert "version" in await shell("shipments", "show", "ups", "5")

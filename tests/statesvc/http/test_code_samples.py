@@ -54,7 +54,7 @@ async def run(label: str, source: str, environment: Mapping[str, str], folder: P
 async def test_a_sample_answers_what_the_call_answers(
     api: Api, scan: Statement, tmp_path: Path
 ) -> None:
-    await api.carriers.say(scan(NUMBER, None))
+    await api.carriers.push(scan(NUMBER, None))
     environment = {"API": str(api.client.make_url("")).rstrip("/"), "KEY": await api.key("read")}
     written = samples()
     for name in RUN:

@@ -19,7 +19,7 @@ from statesvc.log.proofs import inclusion_paths
 from statesvc.log.tombstones import Tombstone, TombstoneError, TombstoneKind, Tombstones
 from tests.world.log_builder import LogBuilder
 from tests.world.object_store import ObjectStore
-from tests.world.shop import CARRIER_ID, Shop
+from tests.world.worker_harness import CARRIER_ID, WorkerHarness
 
 PARCEL = Tombstone(
     kind=TombstoneKind.SHIPMENT,
@@ -109,21 +109,23 @@ class Slow:
         )
 
 
-async def test_who_reserves_a_parcel_behind_another_sees_what_that_one_wrote(shop: Shop) -> None:
+async def test_who_reserves_a_parcel_behind_another_sees_what_that_one_wrote(
+    harness: WorkerHarness,
+) -> None:
     parcel, made = shipment_id(CARRIER_ID, "P1", ""), shipment_id(CARRIER_ID, "P2", "")
-    service_dsn = shop.database.service_dsn
+    service_dsn = harness.database.service_dsn
     async with (
         await AsyncConnection.connect(service_dsn) as first,
         await AsyncConnection.connect(service_dsn) as second,
     ):
         for each in (parcel, made):
             await first.execute("SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))", (each,))
-        await link_number(first, shop.keyring, OTHER, "Q1", (CARRIER_ID, "P1"))
-        await link_number(first, shop.keyring, CARRIER_ID, "P2", (OTHER, "Q2"))
+        await link_number(first, harness.keyring, OTHER, "Q1", (CARRIER_ID, "P1"))
+        await link_number(first, harness.keyring, CARRIER_ID, "P2", (OTHER, "Q2"))
         reserving = asyncio.ensure_future(
             reserve_streams(Slow(second), {parcel, made}, bounded=True)
         )
-        await shop.until(WAITING, 1)
+        await harness.until(WAITING, 1)
         await first.commit()
         assert await (await reserving).rows() == {parcel: [shipment_id(OTHER, "Q1", "")]}
 

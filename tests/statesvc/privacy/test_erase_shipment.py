@@ -32,7 +32,7 @@ from statesvc.spool.file_spool import FileSpool
 from statesvc.spool.spool import SpoolBounds, SpooledMessage
 from tests.statesvc.privacy.legible_values import legible
 from tests.statesvc.worker.log_check import check_log
-from tests.world.shop import CARRIER_ID, Shop, says, shipment
+from tests.world.worker_harness import CARRIER_ID, WorkerHarness, push_body, shipment
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +40,7 @@ WORDS = ("Zebedee Quux", "Under the blue pot", "Zanzibar Lane 77")
 OTHERS = "Mortimer Other"
 
 
-async def forget(shop: Shop, number: str, **more: Any) -> Erased:
+async def forget(harness: WorkerHarness, number: str, **more: Any) -> Erased:
     wanted = Erasure(
         carrier_id=CARRIER_ID,
         tracking_number=number,
@@ -49,13 +49,13 @@ async def forget(shop: Shop, number: str, **more: Any) -> Erased:
         backup_days=7,
         **more,
     )
-    return await erase(shop.connection, wanted)
+    return await erase(harness.connection, wanted)
 
 
-async def live(shop: Shop) -> None:
+async def live(harness: WorkerHarness) -> None:
     """Push a parcel of one person, one of another, and a push about both."""
-    await shop.say({"number": "A1", "status": "in_transit", "description": WORDS[1]})
-    await shop.say(
+    await harness.ingest({"number": "A1", "status": "in_transit", "description": WORDS[1]})
+    await harness.ingest(
         {
             "number": "A1",
             "status": "delivered",
@@ -65,42 +65,50 @@ async def live(shop: Shop) -> None:
             "native_id": "N",
         }
     )
-    await shop.say({"number": "B1", "status": "delivered", "signed_by": OTHERS, "native_id": "M"})
-    await shop.say(
+    await harness.ingest(
+        {"number": "B1", "status": "delivered", "signed_by": OTHERS, "native_id": "M"}
+    )
+    await harness.ingest(
         {"number": "A1", "minute": 20, "description": WORDS[1]},
         {"number": "B1", "minute": 21, "description": OTHERS},
     )
-    await shop.say({"number": "B1", "status": "lost", "native_id": "N", "signed_by": WORDS[0]})
+    await harness.ingest(
+        {"number": "B1", "status": "lost", "native_id": "N", "signed_by": WORDS[0]}
+    )
 
 
-async def seen(shop: Shop) -> set[str]:
-    everything = await legible(shop.connection)
+async def seen(harness: WorkerHarness) -> set[str]:
+    everything = await legible(harness.connection)
     return {word for word in (*WORDS, OTHERS) if word.encode() in everything}
 
 
 async def test_nothing_in_any_table_opens_any_more_and_the_log_still_verifies(
-    shop: Shop, log: io.StringIO
+    harness: WorkerHarness, log: io.StringIO
 ) -> None:
-    await live(shop)
-    assert await seen(shop) == {*WORDS, OTHERS}, "the search finds what is there"
-    leaves = await shop.rows("SELECT canonical FROM statesvc.event ORDER BY shipment_id, version")
-    assert (await forget(shop, "a-1")).shipments == [shipment("A1")]
-    assert await seen(shop) == {OTHERS}
+    await live(harness)
+    assert await seen(harness) == {*WORDS, OTHERS}, "the search finds what is there"
+    leaves = await harness.rows(
+        "SELECT canonical FROM statesvc.event ORDER BY shipment_id, version"
+    )
+    assert (await forget(harness, "a-1")).shipments == [shipment("A1")]
+    assert await seen(harness) == {OTHERS}
     assert (
-        await shop.rows("SELECT canonical FROM statesvc.event ORDER BY shipment_id, version")
+        await harness.rows("SELECT canonical FROM statesvc.event ORDER BY shipment_id, version")
         == leaves
     )
-    assert await check_log(shop.connection, shop.keyring) > len(leaves)
+    assert await check_log(harness.connection, harness.keyring) > len(leaves)
     assert not any(word in log.getvalue() for word in (*WORDS, OTHERS))
 
 
-async def test_a_later_push_is_applied_and_brings_nothing_personal_back(shop: Shop) -> None:
-    await live(shop)
-    await forget(shop, "A1")
-    version = await shop.value(
+async def test_a_later_push_is_applied_and_brings_nothing_personal_back(
+    harness: WorkerHarness,
+) -> None:
+    await live(harness)
+    await forget(harness, "A1")
+    version = await harness.value(
         "SELECT version FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1")
     )
-    await shop.say(
+    await harness.ingest(
         {
             "number": "A1",
             "status": "returning",
@@ -109,25 +117,27 @@ async def test_a_later_push_is_applied_and_brings_nothing_personal_back(shop: Sh
             "description": WORDS[1],
         }
     )
-    await shop.say(
+    await harness.ingest(
         {"number": "A1", "minute": 95, "description": WORDS[1]},
         {"number": "B1", "minute": 95, "description": "fine"},
     )
     assert (
-        await shop.value(
+        await harness.value(
             "SELECT version FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1")
         )
         > version
     )
-    assert await seen(shop) == {OTHERS}
-    assert await check_log(shop.connection, shop.keyring) > 0
+    assert await seen(harness) == {OTHERS}
+    assert await check_log(harness.connection, harness.keyring) > 0
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_later_signature_leaves_no_digest_and_a_rebuild_finds_no_drift(shop: Shop) -> None:
-    await live(shop)
-    await forget(shop, "A1")
-    before = await personal_ids(shop)
+async def test_a_later_signature_leaves_no_digest_and_a_rebuild_finds_no_drift(
+    harness: WorkerHarness,
+) -> None:
+    await live(harness)
+    await forget(harness, "A1")
+    before = await personal_ids(harness)
     signed = {
         "number": "A1",
         "status": "delivered",
@@ -135,8 +145,8 @@ async def test_a_later_signature_leaves_no_digest_and_a_rebuild_finds_no_drift(s
         "signed_by": WORDS[0],
         "native_id": "S",
     }
-    await shop.say(signed)
-    await shop.say({**signed, "signed_by": WORDS[1]}, envelope=1)
+    await harness.ingest(signed)
+    await harness.ingest({**signed, "signed_by": WORDS[1]}, envelope=1)
     late = {
         "number": "A1",
         "status": "delivered",
@@ -144,30 +154,30 @@ async def test_a_later_signature_leaves_no_digest_and_a_rebuild_finds_no_drift(s
         "signed_by": WORDS[0],
         "code": "EARLIER",
     }
-    await shop.say(late)
-    assert not any("signer_digest" in event for event in (await shop.events("A1"))[3:])
-    stored = await shop.value(
+    await harness.ingest(late)
+    assert not any("signer_digest" in event for event in (await harness.events("A1"))[3:])
+    stored = await harness.value(
         "SELECT state FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1")
     )
     assert (
-        shop.keyring.carrier_digest(CARRIER_ID)(
+        harness.keyring.carrier_digest(CARRIER_ID)(
             b"signer\x1f" + shipment("A1").bytes + WORDS[1].encode()
         )[:16].hex()
         not in decompress_json(stored).decode()
     )
-    assert await personal_ids(shop) == before, "an id that is a digest of the signer"
-    assert (await rebuild(shop).compare())[1] == []
+    assert await personal_ids(harness) == before, "an id that is a digest of the signer"
+    assert (await rebuild(harness).compare())[1] == []
 
 
 async def test_a_signature_that_waited_while_its_shipment_was_erased_leaves_no_digest(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
-    await live(shop)
-    before = await personal_ids(shop)
-    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+    await live(harness)
+    before = await personal_ids(harness)
+    async with await AsyncConnection.connect(harness.database.service_dsn) as other:
         await other.execute("LOCK TABLE statesvc.stream IN EXCLUSIVE MODE")
         saying = asyncio.create_task(
-            shop.say(
+            harness.ingest(
                 {
                     "number": "A1",
                     "status": "delivered",
@@ -179,22 +189,22 @@ async def test_a_signature_that_waited_while_its_shipment_was_erased_leaves_no_d
         )
         # the digest is made by now; the append waits for the stream
         await until_a_session_waits(other)
-        await forget(replace(shop, connection=other), "A1")
+        await forget(replace(harness, connection=other), "A1")
         await other.commit()
         await saying
-    assert await personal_ids(shop) == before
-    assert "signer_digest" not in (await shop.events("A1"))[-1]
+    assert await personal_ids(harness) == before
+    assert "signer_digest" not in (await harness.events("A1"))[-1]
 
 
-def rebuild(shop: Shop) -> Rebuild:
+def rebuild(harness: WorkerHarness) -> Rebuild:
     return Rebuild(
-        owner_dsn=shop.database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None
+        owner_dsn=harness.database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None
     )
 
 
-async def personal_ids(shop: Shop) -> int:
+async def personal_ids(harness: WorkerHarness) -> int:
     """Count the digests of values that a carrier added to its scans."""
-    found: int = await shop.value(
+    found: int = await harness.value(
         "SELECT count(*) FILTER (WHERE event_id LIKE 'e1-%%') +"
         " sum(octet_length(attribute_digests)) FROM statesvc.event_key WHERE shipment_id = %s",
         shipment("A1"),
@@ -216,70 +226,78 @@ async def until_a_session_waits(connection: AsyncConnection[Any]) -> None:
 
 
 async def test_a_message_that_waited_while_its_shipment_was_erased_keeps_nothing(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
-    await live(shop)
-    await shop.push(says({"number": "A1", "minute": 50, "description": WORDS[1]}))
-    messages = await shop.claim()
-    await forget(shop, "A1")
-    await shop.process(messages)
-    assert await seen(shop) == {OTHERS}
+    await live(harness)
+    await harness.push(push_body({"number": "A1", "minute": 50, "description": WORDS[1]}))
+    messages = await harness.claim()
+    await forget(harness, "A1")
+    await harness.process(messages)
+    assert await seen(harness) == {OTHERS}
 
 
 async def test_a_message_drained_after_the_erasure_keeps_nothing(
-    shop: Shop, tmp_path: Path
+    harness: WorkerHarness, tmp_path: Path
 ) -> None:
-    await live(shop)
+    await live(harness)
     spool = FileSpool(tmp_path, SpoolBounds(bytes_max=1_000_000, age_seconds_max=3600))
-    body = says({"number": "A1", "minute": 50, "description": WORDS[1], "signed_by": WORDS[0]})
-    message = seal_message(shop.keyring, CARRIER_ID, body, "{}")
+    body = push_body({"number": "A1", "minute": 50, "description": WORDS[1], "signed_by": WORDS[0]})
+    message = seal_message(harness.keyring, CARRIER_ID, body, "{}")
     await spool.keep(SpooledMessage(message, datetime.now(UTC)))
-    await forget(shop, "A1")
-    drainer = Drainer(spool, ServerClock(), dsn=shop.database.service_dsn, held_seconds_max=3600)
+    await forget(harness, "A1")
+    drainer = Drainer(spool, ServerClock(), dsn=harness.database.service_dsn, held_seconds_max=3600)
     assert not await drainer.drain_all()
     await drainer.disconnect()
     await spool.close()
     assert drainer.stored == 1
-    await shop.work()
-    assert await shop.value("SELECT count(*) FROM statesvc.inbox") == 0
-    assert await seen(shop) == {OTHERS}
+    await harness.work()
+    assert await harness.value("SELECT count(*) FROM statesvc.inbox") == 0
+    assert await seen(harness) == {OTHERS}
 
 
-async def test_an_erasure_is_complete_once_no_spool_may_hold_the_number(shop: Shop) -> None:
-    backups = (await forget(shop, "A1")).complete_at
-    await shop.connection.execute(
+async def test_an_erasure_is_complete_once_no_spool_may_hold_the_number(
+    harness: WorkerHarness,
+) -> None:
+    backups = (await forget(harness, "A1")).complete_at
+    await harness.connection.execute(
         "INSERT INTO statesvc.spool (name, seen_at, held_seconds)"
         " VALUES ('file:1', statesvc.clock(), 10 * 86400)"
     )
-    with_spool = (await forget(shop, "A1")).complete_at
+    with_spool = (await forget(harness, "A1")).complete_at
     assert timedelta(days=3) <= with_spool - backups < timedelta(days=4)
 
 
-async def test_it_is_an_operator_action_and_a_second_time_does_nothing(shop: Shop) -> None:
-    await live(shop)
-    await forget(shop, "A1")
-    again = await forget(shop, "A1")
+async def test_it_is_an_operator_action_and_a_second_time_does_nothing(
+    harness: WorkerHarness,
+) -> None:
+    await live(harness)
+    await forget(harness, "A1")
+    again = await forget(harness, "A1")
     assert (again.shipments, again.already) == ([], [shipment("A1")])
-    assert await shop.rows("SELECT actor, verb, target FROM statesvc.action") == [
+    assert await harness.rows("SELECT actor, verb, target FROM statesvc.action") == [
         ("tester", "erase", f"shipment {shipment('A1')}")
     ]
 
 
-async def test_pushes_that_say_nothing_or_only_contradict_are_as_unreadable(shop: Shop) -> None:
-    await live(shop)
-    await shop.say(envelope=WORDS[0], named=["a1"])
-    await shop.say(envelope=WORDS[1], named=["A1"], rejected=1)
-    await shop.say(
+async def test_pushes_that_say_nothing_or_only_contradict_are_as_unreadable(
+    harness: WorkerHarness,
+) -> None:
+    await live(harness)
+    await harness.ingest(envelope=WORDS[0], named=["a1"])
+    await harness.ingest(envelope=WORDS[1], named=["A1"], rejected=1)
+    await harness.ingest(
         {"number": "B1", "status": "lost", "native_id": "N", "description": WORDS[2]}, envelope=1
     )
-    await shop.say({"number": "B1", "minute": 55}, envelope=WORDS[0], named=["A-1"])
-    assert await seen(shop) == {*WORDS, OTHERS}
-    await forget(shop, "A1")
-    assert await seen(shop) == {OTHERS}
-    assert await shop.rows("SELECT message_id FROM statesvc.message WHERE shipments = '{}'") == []
-    await shop.say(envelope=WORDS[0] + " again", named=["A1"])
-    await shop.say({"number": "B1", "minute": 56}, envelope=WORDS[0] + " again", named=["A1"])
-    await shop.say(
+    await harness.ingest({"number": "B1", "minute": 55}, envelope=WORDS[0], named=["A-1"])
+    assert await seen(harness) == {*WORDS, OTHERS}
+    await forget(harness, "A1")
+    assert await seen(harness) == {OTHERS}
+    assert (
+        await harness.rows("SELECT message_id FROM statesvc.message WHERE shipments = '{}'") == []
+    )
+    await harness.ingest(envelope=WORDS[0] + " again", named=["A1"])
+    await harness.ingest({"number": "B1", "minute": 56}, envelope=WORDS[0] + " again", named=["A1"])
+    await harness.ingest(
         {
             "number": "B1",
             "status": "lost",
@@ -288,43 +306,49 @@ async def test_pushes_that_say_nothing_or_only_contradict_are_as_unreadable(shop
             "city": "Elsewhere",
         }
     )
-    assert await seen(shop) == {OTHERS}
-    assert await check_log(shop.connection, shop.keyring) > 0
+    assert await seen(harness) == {OTHERS}
+    assert await check_log(harness.connection, harness.keyring) > 0
 
 
-async def test_a_claimed_shipment_that_nothing_else_is_known_of_can_be_erased(shop: Shop) -> None:
-    await shop.say({"number": "A1", "status": "delivered", "native_id": "N", "description": OTHERS})
-    await shop.say({"number": "C1", "status": "lost", "native_id": "N", "description": WORDS[0]})
-    assert await seen(shop) == {WORDS[0], OTHERS}
-    await forget(shop, "C1")
-    assert await seen(shop) == {OTHERS}
+async def test_a_claimed_shipment_that_nothing_else_is_known_of_can_be_erased(
+    harness: WorkerHarness,
+) -> None:
+    await harness.ingest(
+        {"number": "A1", "status": "delivered", "native_id": "N", "description": OTHERS}
+    )
+    await harness.ingest(
+        {"number": "C1", "status": "lost", "native_id": "N", "description": WORDS[0]}
+    )
+    assert await seen(harness) == {WORDS[0], OTHERS}
+    await forget(harness, "C1")
+    assert await seen(harness) == {OTHERS}
 
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_number_that_was_only_named_is_no_shipment_until_something_is_said_of_it(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
-    await shop.say(envelope=WORDS[0], named=["A1"])
-    assert await shop.rows("SELECT version, sealed_key IS NULL FROM statesvc.stream") == [
+    await harness.ingest(envelope=WORDS[0], named=["A1"])
+    assert await harness.rows("SELECT version, sealed_key IS NULL FROM statesvc.stream") == [
         (0, False)
     ]
-    assert await shop.rows("SELECT * FROM statesvc.shipment") == []
-    assert (await rebuild(shop).compare())[1] == []
-    await shop.say({"number": "A1", "status": "delivered", "signed_by": WORDS[1]})
-    assert await shop.rows("SELECT version FROM statesvc.stream") == [(1,)]
-    assert await check_log(shop.connection, shop.keyring) == 2
-    assert await seen(shop) == set(WORDS[:2])
-    await forget(shop, "A1")
-    assert await seen(shop) == set()
+    assert await harness.rows("SELECT * FROM statesvc.shipment") == []
+    assert (await rebuild(harness).compare())[1] == []
+    await harness.ingest({"number": "A1", "status": "delivered", "signed_by": WORDS[1]})
+    assert await harness.rows("SELECT version FROM statesvc.stream") == [(1,)]
+    assert await check_log(harness.connection, harness.keyring) == 2
+    assert await seen(harness) == set(WORDS[:2])
+    await forget(harness, "A1")
+    assert await seen(harness) == set()
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_number_that_was_never_seen_can_be_erased(shop: Shop) -> None:
-    erased = await forget(shop, "A1")
+async def test_a_number_that_was_never_seen_can_be_erased(harness: WorkerHarness) -> None:
+    erased = await forget(harness, "A1")
     assert erased.shipments == [shipment("A1")]
-    assert (await forget(shop, "A1")).already == [shipment("A1")]
-    await shop.say(envelope=WORDS[0], named=["A1"])
-    await shop.say(
+    assert (await forget(harness, "A1")).already == [shipment("A1")]
+    await harness.ingest(envelope=WORDS[0], named=["A1"])
+    await harness.ingest(
         {
             "number": "A1",
             "status": "delivered",
@@ -333,110 +357,120 @@ async def test_a_number_that_was_never_seen_can_be_erased(shop: Shop) -> None:
             "delivery_address": WORDS[2],
         }
     )
-    assert await seen(shop) == set()
-    assert await shop.value("SELECT status FROM statesvc.shipment") == "delivered"
-    assert (await rebuild(shop).compare())[1] == []
-    assert await shop.rows("SELECT target FROM statesvc.action") == [
+    assert await seen(harness) == set()
+    assert await harness.value("SELECT status FROM statesvc.shipment") == "delivered"
+    assert (await rebuild(harness).compare())[1] == []
+    assert await harness.rows("SELECT target FROM statesvc.action") == [
         (f"shipment {shipment('A1')}",)
     ]
 
 
 @pytest.mark.parametrize(("count", "readable"), [(32, True), (33, False)])
 async def test_a_push_that_says_nothing_about_many_numbers_keeps_no_body(
-    shop: Shop,
+    harness: WorkerHarness,
     count: int,
     readable: bool,  # noqa: FBT001
 ) -> None:
-    message_id = await shop.say(envelope=WORDS[0], named=[f"A{number}" for number in range(count)])
-    assert await seen(shop) == ({WORDS[0]} if readable else set())
-    named = await shop.value(
+    message_id = await harness.ingest(
+        envelope=WORDS[0], named=[f"A{number}" for number in range(count)]
+    )
+    assert await seen(harness) == ({WORDS[0]} if readable else set())
+    named = await harness.value(
         "SELECT cardinality(shipments) FROM statesvc.message WHERE message_id = %s", message_id
     )
     assert (
         named
-        == await shop.value("SELECT count(*) FROM statesvc.stream")
+        == await harness.value("SELECT count(*) FROM statesvc.stream")
         == (count if readable else 0)
     )
 
 
-async def test_a_body_is_wrapped_once_however_many_shipments_it_names(shop: Shop) -> None:
-    await shop.say(*({"number": f"A{number}", "minute": number} for number in range(300)))
-    assert await shop.value("SELECT octet_length(sealed_key) FROM statesvc.message") < 100
-    assert await shop.value("SELECT cardinality(shipments) FROM statesvc.message") == 300
+async def test_a_body_is_wrapped_once_however_many_shipments_it_names(
+    harness: WorkerHarness,
+) -> None:
+    await harness.ingest(*({"number": f"A{number}", "minute": number} for number in range(300)))
+    assert await harness.value("SELECT octet_length(sealed_key) FROM statesvc.message") < 100
+    assert await harness.value("SELECT cardinality(shipments) FROM statesvc.message") == 300
 
 
 async def test_a_stream_with_nothing_but_a_key_goes_with_the_last_message_that_named_it(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
-    await shop.say(envelope=1, named=["A1", "B1", "C1"])
-    await shop.say({"number": "B1"})
-    await forget(shop, "C1")
+    await harness.ingest(envelope=1, named=["A1", "B1", "C1"])
+    await harness.ingest({"number": "B1"})
+    await forget(harness, "C1")
     numbers = "SELECT number FROM statesvc.stream ORDER BY number"
-    await once(shop.connection)
-    assert await shop.rows(numbers) == [("A1",), ("B1",), ("C1",)]
-    await shop.as_owner("UPDATE statesvc.stream SET named_at = '2020-01-01'")
-    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+    await once(harness.connection)
+    assert await harness.rows(numbers) == [("A1",), ("B1",), ("C1",)]
+    await harness.as_owner("UPDATE statesvc.stream SET named_at = '2020-01-01'")
+    async with await AsyncConnection.connect(harness.database.service_dsn) as other:
         await other.execute("UPDATE statesvc.stream SET named_at = now() WHERE number = 'A1'")
-        await once(shop.connection)
+        await once(harness.connection)
         await other.commit()
-    assert await shop.rows(numbers) == [("A1",), ("B1",), ("C1",)], "it was named again meanwhile"
-    await shop.as_owner("UPDATE statesvc.stream SET named_at = '2020-01-01' WHERE number = 'A1'")
-    await once(shop.connection)
-    assert await shop.rows(numbers) == [("B1",), ("C1",)]
-    assert await shop.rows("SELECT named_at FROM statesvc.stream WHERE named_at IS NOT NULL") == []
+    assert await harness.rows(numbers) == [("A1",), ("B1",), ("C1",)], (
+        "it was named again meanwhile"
+    )
+    await harness.as_owner("UPDATE statesvc.stream SET named_at = '2020-01-01' WHERE number = 'A1'")
+    await once(harness.connection)
+    assert await harness.rows(numbers) == [("B1",), ("C1",)]
+    assert (
+        await harness.rows("SELECT named_at FROM statesvc.stream WHERE named_at IS NOT NULL") == []
+    )
 
 
-async def test_a_legal_hold_stands_in_the_way(shop: Shop) -> None:
-    await live(shop)
-    await shop.as_owner(
+async def test_a_legal_hold_stands_in_the_way(harness: WorkerHarness) -> None:
+    await live(harness)
+    await harness.as_owner(
         "INSERT INTO statesvc.legal_hold (carrier_id, number, tracking_number, placed_at,"
         f" placed_by, why) VALUES ('{CARRIER_ID}', 'A1', 'A1', now(), 'counsel', 'a lawsuit')"
     )
     with pytest.raises(UnderLegalHoldError):
-        await forget(shop, "A1")
-    assert await seen(shop) == {*WORDS, OTHERS}
-    await forget(shop, "A1", override_hold=True)
-    assert await seen(shop) == {OTHERS}
+        await forget(harness, "A1")
+    assert await seen(harness) == {*WORDS, OTHERS}
+    await forget(harness, "A1", override_hold=True)
+    assert await seen(harness) == {OTHERS}
 
 
 async def test_dead_letters_that_name_the_number_become_unreadable_and_no_others(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
-    await live(shop)
-    await shop.push(
+    await live(harness)
+    await harness.push(
         f"unreadable <x>a-1</x> {WORDS[0]}".encode(),
         f"unreadable B1 {OTHERS}".encode(),
         "unreadable A\u200b1".encode("utf-16"),
     )
-    await shop.work()
-    await forget(shop, "A1")
-    assert await seen(shop) == {WORDS[0], OTHERS}, "nobody could tell whom it is about"
+    await harness.work()
+    await forget(harness, "A1")
+    assert await seen(harness) == {WORDS[0], OTHERS}, "nobody could tell whom it is about"
     search = DeadLetterSearch(
-        carrier_id=CARRIER_ID, number="A1", actor="tester", keyring=shop.keyring, folder=None
+        carrier_id=CARRIER_ID, number="A1", actor="tester", keyring=harness.keyring, folder=None
     )
-    assert await erase_dead_letters(shop.connection, search) == ErasedDeadLetters(
+    assert await erase_dead_letters(harness.connection, search) == ErasedDeadLetters(
         searched=3, named=2, next_after=None
     )
-    assert await seen(shop) == {OTHERS}
+    assert await seen(harness) == {OTHERS}
     assert (
-        await shop.rows(
+        await harness.rows(
             "SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE sealed_key IS NULL"
         )
         == [("discarded", "tester")] * 2
     )
-    assert (await erase_dead_letters(shop.connection, search)).named == 0
+    assert (await erase_dead_letters(harness.connection, search)).named == 0
 
 
-async def test_a_later_dead_letter_of_an_erased_number_keeps_no_body(shop: Shop) -> None:
-    await forget(shop, "A1")
-    await shop.push(
+async def test_a_later_dead_letter_of_an_erased_number_keeps_no_body(
+    harness: WorkerHarness,
+) -> None:
+    await forget(harness, "A1")
+    await harness.push(
         json.dumps({"defect": 1, "number": "a-1", "who": WORDS[0]}).encode(),
         json.dumps({"defect": 1, "number": "B1", "who": OTHERS}).encode(),
     )
-    await shop.work()
-    assert await seen(shop) == {OTHERS}
+    await harness.work()
+    assert await seen(harness) == {OTHERS}
     assert dict(
-        await shop.rows("SELECT resolution, count(*) FROM statesvc.dead_letter GROUP BY 1")
+        await harness.rows("SELECT resolution, count(*) FROM statesvc.dead_letter GROUP BY 1")
     ) == {"discarded": 1, None: 1}
 
 
@@ -451,21 +485,21 @@ FAILS = """CREATE FUNCTION statesvc.test_fails() RETURNS trigger LANGUAGE plpgsq
     ids=["refused", "given_back_too_often"],
 )
 async def test_what_fails_as_it_is_appended_and_names_an_erased_number_keeps_no_body(
-    shop: Shop, sqlstate: str, cause: str
+    harness: WorkerHarness, sqlstate: str, cause: str
 ) -> None:
-    await forget(shop, "A1")
-    await shop.as_owner(FAILS.format(sqlstate=sqlstate))
-    await shop.push(
-        says({"number": "B1", "signed_by": WORDS[0]}, named=["A1"]),
-        says({"number": "B2", "signed_by": WORDS[0]}, {"number": "A1", "minute": 3}),
-        says({"number": "B3", "signed_by": OTHERS}),
+    await forget(harness, "A1")
+    await harness.as_owner(FAILS.format(sqlstate=sqlstate))
+    await harness.push(
+        push_body({"number": "B1", "signed_by": WORDS[0]}, named=["A1"]),
+        push_body({"number": "B2", "signed_by": WORDS[0]}, {"number": "A1", "minute": 3}),
+        push_body({"number": "B3", "signed_by": OTHERS}),
     )
-    await shop.as_owner("UPDATE statesvc.inbox SET retries = 20")
-    assert await seen(shop) == {WORDS[0], OTHERS}
+    await harness.as_owner("UPDATE statesvc.inbox SET retries = 20")
+    assert await seen(harness) == {WORDS[0], OTHERS}
     # the lease leaves no time for a second try
-    await shop.process(await shop.claim(), lease_seconds=1)
-    assert await seen(shop) == {OTHERS}
-    letters = await shop.rows(
+    await harness.process(await harness.claim(), lease_seconds=1)
+    assert await seen(harness) == {OTHERS}
+    letters = await harness.rows(
         "SELECT cause, sealed_key IS NULL, resolution FROM statesvc.dead_letter ORDER BY 2"
     )
     assert letters == [(cause, False, None), (cause, True, "discarded"), (cause, True, "discarded")]

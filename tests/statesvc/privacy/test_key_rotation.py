@@ -24,7 +24,7 @@ from statesvc.subscriptions.subscription_secrets import (
     seal_secrets,
 )
 from tests.statesvc.worker.log_check import check_log
-from tests.world.shop import Shop, shipment
+from tests.world.worker_harness import WorkerHarness, shipment
 
 OLD = bytes(range(32))
 NEW = os.urandom(32)
@@ -38,12 +38,12 @@ async def owner(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
         yield connection
 
 
-async def turn(shop: Shop, owner: AsyncConnection[Any]) -> RotatedKeys:
-    keyring = replace(shop.keyring, master=MasterKeys([NEW, OLD]))
+async def turn(harness: WorkerHarness, owner: AsyncConnection[Any]) -> RotatedKeys:
+    keyring = replace(harness.keyring, master=MasterKeys([NEW, OLD]))
     return await rotate(owner, keyring, actor="tester", progress=lambda *_: None)
 
 
-async def subscribe(shop: Shop, owner: AsyncConnection[Any]) -> tuple[UUID, Secret]:
+async def subscribe(harness: WorkerHarness, owner: AsyncConnection[Any]) -> tuple[UUID, Secret]:
     subscription_id, secret = uuid4(), Secret.fresh()
     await owner.execute(
         "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
@@ -51,35 +51,35 @@ async def subscribe(shop: Shop, owner: AsyncConnection[Any]) -> tuple[UUID, Secr
         " %s, %s)",
         (
             subscription_id,
-            seal_secrets(shop.keyring, subscription_id, [secret]),
-            seal_login(shop.keyring, subscription_id, LOGIN),
-            seal_headers(shop.keyring, subscription_id, HEADERS),
+            seal_secrets(harness.keyring, subscription_id, [secret]),
+            seal_login(harness.keyring, subscription_id, LOGIN),
+            seal_headers(harness.keyring, subscription_id, HEADERS),
         ),
     )
     return subscription_id, secret
 
 
 async def test_everything_opens_under_the_new_key_alone(
-    shop: Shop, owner: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, owner: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rotation, "_BATCH", 2)
     for number in ("A1", "A2", "A3", "A4", "A5"):
-        await shop.say(
+        await harness.ingest(
             {"number": number, "status": "picked_up", "description": "left with Ms. Example"}
         )
-    subscription_id, secret = await subscribe(shop, owner)
-    assert await turn(shop, owner) == RotatedKeys(service_keys=2, subscriptions=1, shipments=5)
-    assert await turn(shop, owner) == RotatedKeys(), "a second run finds nothing to do"
-    keyring = await load_keyring(shop.connection, MasterKeys([NEW]))
-    assert keyring.digest_key == shop.keyring.digest_key
-    assert await check_log(shop.connection, keyring) > 5
-    sealed = await shop.value("SELECT sealed_secrets FROM statesvc.subscription")
+    subscription_id, secret = await subscribe(harness, owner)
+    assert await turn(harness, owner) == RotatedKeys(service_keys=2, subscriptions=1, shipments=5)
+    assert await turn(harness, owner) == RotatedKeys(), "a second run finds nothing to do"
+    keyring = await load_keyring(harness.connection, MasterKeys([NEW]))
+    assert keyring.digest_key == harness.keyring.digest_key
+    assert await check_log(harness.connection, keyring) > 5
+    sealed = await harness.value("SELECT sealed_secrets FROM statesvc.subscription")
     assert open_secrets(keyring, subscription_id, sealed) == (secret,)
     assert (
         open_login(
             keyring,
             subscription_id,
-            await shop.value("SELECT sealed_login FROM statesvc.subscription"),
+            await harness.value("SELECT sealed_login FROM statesvc.subscription"),
         )
         == LOGIN
     )
@@ -87,22 +87,22 @@ async def test_everything_opens_under_the_new_key_alone(
         open_headers(
             keyring,
             subscription_id,
-            await shop.value("SELECT sealed_headers FROM statesvc.subscription"),
+            await harness.value("SELECT sealed_headers FROM statesvc.subscription"),
         )
         == HEADERS
     )
     with pytest.raises(SealError, match="does not hold it"):
-        await load_keyring(shop.connection, MasterKeys([OLD]))
+        await load_keyring(harness.connection, MasterKeys([OLD]))
     assert (
-        await shop.value("SELECT count(*) FROM statesvc.action WHERE verb = 'rotate_master_key'")
+        await harness.value("SELECT count(*) FROM statesvc.action WHERE verb = 'rotate_master_key'")
         == 2
     )
 
 
 async def test_an_erasure_that_comes_between_stands(
-    shop: Shop, owner: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, owner: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await shop.say({"number": "A1", "status": "picked_up"})
+    await harness.ingest({"number": "A1", "status": "picked_up"})
     rewrap = rotation.rewrap
 
     async def late(connection: Any, rows: Any) -> int:
@@ -114,5 +114,5 @@ async def test_an_erasure_that_comes_between_stands(
         return await rewrap(connection, rows)
 
     monkeypatch.setattr(rotation, "rewrap", late)
-    assert (await turn(shop, owner)).shipments == 0
-    assert await shop.value("SELECT sealed_key IS NULL FROM statesvc.stream")
+    assert (await turn(harness, owner)).shipments == 0
+    assert await harness.value("SELECT sealed_key IS NULL FROM statesvc.stream")

@@ -1,14 +1,14 @@
-"""A shop whose carrier has candidates with planted faults."""
+"""A worker whose carrier has candidates with planted faults."""
 
 from dataclasses import replace
 
 import pytest
 
 from tests.statesvc.reading.planted import CARRIER
-from tests.world.shop import CARRIER_ID, Shop
+from tests.world.worker_harness import CARRIER_ID, WorkerHarness
 
 
 @pytest.fixture
-def shop(shop: Shop) -> Shop:
-    shop.context = replace(shop.context, carriers={CARRIER_ID: CARRIER})
-    return shop
+def harness(harness: WorkerHarness) -> WorkerHarness:
+    harness.context = replace(harness.context, carriers={CARRIER_ID: CARRIER})
+    return harness

@@ -12,7 +12,7 @@ from events.carriers.carrier import Normalizer
 from events.crypto.keyring import body_context
 from events.crypto.sealing import unsalted
 from events.normalized import dump
-from tests.world.shop import Shop, normalize
+from tests.world.worker_harness import WorkerHarness, normalize
 
 _CLAIM = """SELECT message_id, token, received_at, sealed_key, sealed
     FROM statesvc.claim('fleet', %s, '30 s', %s, p_normalizer => %s, p_carriers => ARRAY['acme'])"""
@@ -20,12 +20,12 @@ _CLAIM = """SELECT message_id, token, received_at, sealed_key, sealed
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    shop: Shop
+    harness: WorkerHarness
     name: str
     normalizer: Normalizer = normalize
 
     async def claim(self, stage: str = "raw", limit: int = 64) -> list[Any]:
-        return await self.shop.rows(_CLAIM, limit, stage, self.name)
+        return await self.harness.rows(_CLAIM, limit, stage, self.name)
 
     async def read(self, stage: str = "raw") -> set[UUID]:
         """Read all that falls to it; return which messages it handed over."""
@@ -33,7 +33,7 @@ class Fleet:
         while claimed := await self.claim(stage):
             results = [await self._read(*row) for row in claimed]
             token = claimed[0][1]
-            assert await self.shop.value(
+            assert await self.harness.value(
                 "SELECT statesvc.settle(%s, %s::jsonb)", token, json.dumps(results)
             ) == len(claimed)
             read |= {row[0] for row in claimed}
@@ -43,7 +43,7 @@ class Fleet:
         self, message_id: UUID, _token: UUID, received_at: Any, sealed_key: bytes, sealed: bytes
     ) -> dict[str, str]:
         context = body_context(message_id)
-        key = self.shop.keyring.inbox.unwrap(sealed_key, context)
+        key = self.harness.keyring.inbox.unwrap(sealed_key, context)
         document = dump(self.normalizer(unsalted(key.open(sealed, context)), received_at))
         events = base64.b64encode(key.seal(document, context)).decode()
         return {"message_id": str(message_id), "normalizer": self.name, "events": events}

@@ -7,7 +7,7 @@ from typing import Final
 from events.carriers.carrier import Carrier
 from events.event import Normalized, Reading
 from events.vocabulary import Kind, Status
-from tests.world.shop import CARRIER_ID, normalize
+from tests.world.worker_harness import CARRIER_ID, normalize
 
 MISREAD: Final = "BAD"
 """The code that the candidate `2` reads as a delivery."""

@@ -20,7 +20,7 @@ from statesvc.reading.trials import list_differences, totals_of
 from statesvc.worker.trial_comparer import compare_handed_over
 from tests.statesvc.reading.foreign_fleet import Fleet
 from tests.statesvc.reading.planted import CARRIER, MISREAD, broken, forgetful, wrong
-from tests.world.shop import CARRIER_ID, Shop, says
+from tests.world.worker_harness import CARRIER_ID, WorkerHarness, push_body
 
 pytestmark = pytest.mark.slow
 
@@ -29,10 +29,15 @@ NEWEST = 2**63 - 1
 
 
 async def turn(
-    shop: Shop, candidate: str | None = OLD, percent: int = 0, *, force: bool = False, **more: Any
+    harness: WorkerHarness,
+    candidate: str | None = OLD,
+    percent: int = 0,
+    *,
+    force: bool = False,
+    **more: Any,
 ) -> None:
     await set_rollout(
-        shop.connection,
+        harness.connection,
         CARRIER_ID,
         RolloutSettings(candidate=candidate, percent=percent, **more),
         why="test",
@@ -41,100 +46,104 @@ async def turn(
     )
 
 
-async def push(shop: Shop, count: int, *, misread: int = 0) -> set[Any]:
+async def push(harness: WorkerHarness, count: int, *, misread: int = 0) -> set[Any]:
     bodies = [
-        says(
+        push_body(
             {"number": f"N{n}", "status": "in_transit", "code": MISREAD if n < misread else "X1"},
             envelope=object().__hash__(),
         )
         for n in range(count)
     ]
-    return set(await shop.push(*bodies))
+    return set(await harness.push(*bodies))
 
 
-async def compare(shop: Shop) -> int:
+async def compare(harness: WorkerHarness) -> int:
     total = 0
-    while compared := await compare_handed_over(shop.context, shop.connection):
+    while compared := await compare_handed_over(harness.context, harness.connection):
         total += compared
     return total
 
 
-async def differences(shop: Shop) -> list[tuple[str, str | None, str | None]]:
+async def differences(harness: WorkerHarness) -> list[tuple[str, str | None, str | None]]:
     found, _ = await list_differences(
-        shop.connection, CARRIER_ID, candidate=None, before=NEWEST, limit=100
+        harness.connection, CARRIER_ID, candidate=None, before=NEWEST, limit=100
     )
     return [(each.field, each.stable_value, each.candidate_value) for each in found]
 
 
-async def readers(shop: Shop) -> dict[str, int]:
+async def readers(harness: WorkerHarness) -> dict[str, int]:
     return dict(
-        await shop.rows("SELECT normalizer, count(*)::int FROM statesvc.message GROUP BY 1")
+        await harness.rows("SELECT normalizer, count(*)::int FROM statesvc.message GROUP BY 1")
     )
 
 
-async def trials(shop: Shop) -> int:
-    return int(await shop.value("SELECT count(*) FROM statesvc.trial"))
+async def trials(harness: WorkerHarness) -> int:
+    return int(await harness.value("SELECT count(*) FROM statesvc.trial"))
 
 
-async def test_the_shadow_has_no_effect_and_finds_the_planted_difference(shop: Shop) -> None:
-    fleet = Fleet(shop, OLD, wrong)
-    await turn(shop, shadow=True)
-    put = await push(shop, 10, misread=3)
+async def test_the_shadow_has_no_effect_and_finds_the_planted_difference(
+    harness: WorkerHarness,
+) -> None:
+    fleet = Fleet(harness, OLD, wrong)
+    await turn(harness, shadow=True)
+    put = await push(harness, 10, misread=3)
     assert await fleet.read() == set()
-    await shop.work()
-    assert await readers(shop) == {"acme@1": 10}
+    await harness.work()
+    assert await readers(harness) == {"acme@1": 10}
     assert await fleet.read("trial") == put
-    assert await compare(shop) == 10
-    assert await differences(shop) == [("status", "in_transit", "delivered")] * 3
-    totals = await totals_of(shop.connection, CARRIER_ID, OLD)
+    assert await compare(harness) == 10
+    assert await differences(harness) == [("status", "in_transit", "delivered")] * 3
+    totals = await totals_of(harness.connection, CARRIER_ID, OLD)
     assert (totals.messages, totals.errors, totals.differing, totals.fields) == (
         10,
         0,
         3,
         {"status": 3},
     )
-    assert await trials(shop) == 0
-    assert {status for (status,) in await shop.rows("SELECT status FROM statesvc.shipment")} == {
+    assert await trials(harness) == 0
+    assert {status for (status,) in await harness.rows("SELECT status FROM statesvc.shipment")} == {
         "in_transit"
     }
 
 
-async def test_a_share_takes_effect_and_the_rest_is_tried(shop: Shop) -> None:
-    fleet = Fleet(shop, OLD)
-    await turn(shop, percent=50, shadow=True)
-    put = await push(shop, 60)
+async def test_a_share_takes_effect_and_the_rest_is_tried(harness: WorkerHarness) -> None:
+    fleet = Fleet(harness, OLD)
+    await turn(harness, percent=50, shadow=True)
+    put = await push(harness, 60)
     share = {
         m
-        for (m,) in await shop.rows(
+        for (m,) in await harness.rows(
             "SELECT message_id FROM statesvc.inbox WHERE statesvc.in_share(message_id,"
             " carrier_id, 50)"
         )
     }
     assert await fleet.read() == share
-    await shop.work()
-    assert await readers(shop) == {"acme@1": 60 - len(share), OLD: len(share)}
+    await harness.work()
+    assert await readers(harness) == {"acme@1": 60 - len(share), OLD: len(share)}
     assert await fleet.read("trial") == put - share
-    await compare(shop)
-    assert await differences(shop) == []
+    await compare(harness)
+    assert await differences(harness) == []
 
 
 @pytest.mark.parametrize("candidate", ["1", "2"])
-async def test_ours_strangles_another_fleets_stable_reading(shop: Shop, candidate: str) -> None:
-    fleet = Fleet(shop, OLD)
-    await turn(shop, candidate, stable=OLD, shadow=True)
-    put = await push(shop, 60, misread=60)
-    assert await shop.work() == 0
+async def test_ours_strangles_another_fleets_stable_reading(
+    harness: WorkerHarness, candidate: str
+) -> None:
+    fleet = Fleet(harness, OLD)
+    await turn(harness, candidate, stable=OLD, shadow=True)
+    put = await push(harness, 60, misread=60)
+    assert await harness.work() == 0
     assert await fleet.read() == put
-    await shop.work()
-    assert await readers(shop) == {OLD: 60}
-    totals = await totals_of(shop.connection, CARRIER_ID, candidate)
+    await harness.work()
+    assert await readers(harness) == {OLD: 60}
+    totals = await totals_of(harness.connection, CARRIER_ID, candidate)
     assert (totals.messages, totals.fields) == (60, {"status": 60} if candidate == "2" else {})
-    await turn(shop, candidate, 50, stable=OLD, force=True)
-    put = await push(shop, 60)
-    await shop.work()
+    await turn(harness, candidate, 50, stable=OLD, force=True)
+    put = await push(harness, 60)
+    await harness.work()
     ours = {
         m
-        for (m,) in await shop.rows(
+        for (m,) in await harness.rows(
             "SELECT message_id FROM statesvc.message WHERE normalizer = %s", f"acme@{candidate}"
         )
     }
@@ -142,108 +151,112 @@ async def test_ours_strangles_another_fleets_stable_reading(shop: Shop, candidat
     assert ours | theirs == put
     share = {
         m
-        for (m,) in await shop.rows(
+        for (m,) in await harness.rows(
             "SELECT m FROM unnest(%s::uuid[]) m WHERE statesvc.in_share(m, 'acme', 50)", sorted(put)
         )
     }
     assert ours == share
 
 
-async def test_one_foreign_reading_is_tried_beside_another(shop: Shop) -> None:
-    old, new = Fleet(shop, OLD), Fleet(shop, "new@1", wrong)
-    await turn(shop, "new@1", stable=OLD, shadow=True)
-    put = await push(shop, 4, misread=1)
+async def test_one_foreign_reading_is_tried_beside_another(harness: WorkerHarness) -> None:
+    old, new = Fleet(harness, OLD), Fleet(harness, "new@1", wrong)
+    await turn(harness, "new@1", stable=OLD, shadow=True)
+    put = await push(harness, 4, misread=1)
     assert await old.read() == put
-    await shop.work()
+    await harness.work()
     assert await new.read("trial") == put
-    await compare(shop)
-    assert await differences(shop) == [("status", "in_transit", "delivered")]
+    await compare(harness)
+    assert await differences(harness) == [("status", "in_transit", "delivered")]
 
 
-async def test_a_trial_that_is_declined_or_refused_counts_as_an_error(shop: Shop) -> None:
-    fleet = Fleet(shop, OLD)
-    await turn(shop, shadow=True)
-    await push(shop, 2)
-    await shop.work()
+async def test_a_trial_that_is_declined_or_refused_counts_as_an_error(
+    harness: WorkerHarness,
+) -> None:
+    fleet = Fleet(harness, OLD)
+    await turn(harness, shadow=True)
+    await push(harness, 2)
+    await harness.work()
     claimed = await fleet.claim("trial")
     ids = [row[0] for row in claimed]
-    assert await shop.value("SELECT statesvc.decline(%s, %s::uuid[])", claimed[0][1], ids[:1]) == 1
+    assert (
+        await harness.value("SELECT statesvc.decline(%s, %s::uuid[])", claimed[0][1], ids[:1]) == 1
+    )
     refused = f'[{{"message_id": "{ids[1]}", "normalizer": "{OLD}", "events": "AAEC"}}]'
-    assert await shop.value("SELECT statesvc.settle(%s, %s::jsonb)", claimed[0][1], refused) == 1
-    await compare(shop)
-    totals = await totals_of(shop.connection, CARRIER_ID, OLD)
+    assert await harness.value("SELECT statesvc.settle(%s, %s::jsonb)", claimed[0][1], refused) == 1
+    await compare(harness)
+    totals = await totals_of(harness.connection, CARRIER_ID, OLD)
     assert (totals.messages, totals.errors, totals.fields) == (2, 2, {"verdict": 2})
-    shown = [candidate or "" for _, _, candidate in await differences(shop)]
+    shown = [candidate or "" for _, _, candidate in await differences(harness)]
     assert sorted(text.partition(":")[0] for text in shown) == ["declined", "normalizer_failed"]
 
 
 async def test_a_trial_that_was_given_back_or_whose_lease_ended_waits_again_at_most_five_times(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
-    fleet = Fleet(shop, OLD)
-    await turn(shop, shadow=True)
-    await push(shop, 1)
-    await shop.work()
+    fleet = Fleet(harness, OLD)
+    await turn(harness, shadow=True)
+    await push(harness, 1)
+    await harness.work()
     for _ in range(5):
         ((_, token, *_),) = await fleet.claim("trial")
         assert await fleet.claim("trial") == []
-        assert await shop.value("SELECT statesvc.extend(%s, '40 s')", token) == 1
-        await shop.database.clock.advance(41)
+        assert await harness.value("SELECT statesvc.extend(%s, '40 s')", token) == 1
+        await harness.database.clock.advance(41)
     assert await fleet.claim("trial") == []
-    await drop_trials(shop.connection, [CARRIER_ID], worker="w")
-    assert await trials(shop) == 0
+    await drop_trials(harness.connection, [CARRIER_ID], worker="w")
+    assert await trials(harness) == 0
 
 
-async def test_the_oldest_trials_are_dropped_and_counted(shop: Shop) -> None:
-    await turn(shop, shadow=True)
-    await push(shop, 5)
-    await shop.work()
-    kept = await shop.rows("SELECT trial_id FROM statesvc.trial ORDER BY trial_id DESC LIMIT 3")
-    await drop_trials(shop.connection, [CARRIER_ID], worker="w", keep=3)
-    assert await shop.rows("SELECT trial_id FROM statesvc.trial ORDER BY trial_id DESC") == kept
-    await shop.database.clock.advance(3_601)
-    assert await Fleet(shop, OLD).claim("trial") == []
-    await drop_trials(shop.connection, [CARRIER_ID], worker="w", keep=3)
-    assert await trials(shop) == 0
-    assert (await totals_of(shop.connection, CARRIER_ID, OLD)).dropped == 5
+async def test_the_oldest_trials_are_dropped_and_counted(harness: WorkerHarness) -> None:
+    await turn(harness, shadow=True)
+    await push(harness, 5)
+    await harness.work()
+    kept = await harness.rows("SELECT trial_id FROM statesvc.trial ORDER BY trial_id DESC LIMIT 3")
+    await drop_trials(harness.connection, [CARRIER_ID], worker="w", keep=3)
+    assert await harness.rows("SELECT trial_id FROM statesvc.trial ORDER BY trial_id DESC") == kept
+    await harness.database.clock.advance(3_601)
+    assert await Fleet(harness, OLD).claim("trial") == []
+    await drop_trials(harness.connection, [CARRIER_ID], worker="w", keep=3)
+    assert await trials(harness) == 0
+    assert (await totals_of(harness.connection, CARRIER_ID, OLD)).dropped == 5
 
 
-async def test_an_erasure_deletes_trials_and_what_was_handed_over(shop: Shop) -> None:
-    fleet = Fleet(shop, OLD)
-    await turn(shop, shadow=True)
-    await push(shop, 2)
-    await shop.work()
+async def test_an_erasure_deletes_trials_and_what_was_handed_over(harness: WorkerHarness) -> None:
+    fleet = Fleet(harness, OLD)
+    await turn(harness, shadow=True)
+    await push(harness, 2)
+    await harness.work()
     assert len(await fleet.claim("trial", 1)) == 1
     await fleet.read("trial")
-    assert await shop.value("SELECT count(*) FROM statesvc.trial WHERE sealed IS NOT NULL") == 1
+    assert await harness.value("SELECT count(*) FROM statesvc.trial WHERE sealed IS NOT NULL") == 1
     for number in ("N0", "N1"):
         erasure = Erasure(
             carrier_id=CARRIER_ID, tracking_number=number, why="test", actor="tester", backup_days=1
         )
-        await erase(shop.connection, erasure)
-    assert await trials(shop) == 0
-    await push(shop, 2)
-    await shop.work()
-    assert await trials(shop) == 0, "what comes later of an erased shipment is not tried either"
+        await erase(harness.connection, erasure)
+    assert await trials(harness) == 0
+    await push(harness, 2)
+    await harness.work()
+    assert await trials(harness) == 0, "what comes later of an erased shipment is not tried either"
 
 
 async def test_a_share_is_refused_while_the_shadow_shows_other_event_ids_unless_forced(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
-    fleet = Fleet(shop, OLD, forgetful)
-    await turn(shop, shadow=True)
-    await push(shop, 3)
-    await shop.work()
+    fleet = Fleet(harness, OLD, forgetful)
+    await turn(harness, shadow=True)
+    await push(harness, 3)
+    await harness.work()
     await fleet.read("trial")
-    await compare(shop)
+    await compare(harness)
     with pytest.raises(DifferingEventsError, match="gave 3 events of acme another id"):
-        await turn(shop, percent=1)
-    await turn(shop, shadow=True)
-    await turn(shop, percent=10, force=True)
-    await turn(shop, percent=5)
-    await turn(shop, percent=0)
-    await turn(shop, "old@2", percent=1)
-    actions = await shop.rows(
+        await turn(harness, percent=1)
+    await turn(harness, shadow=True)
+    await turn(harness, percent=10, force=True)
+    await turn(harness, percent=5)
+    await turn(harness, percent=0)
+    await turn(harness, "old@2", percent=1)
+    actions = await harness.rows(
         "SELECT convert_from(canonical, 'UTF8') FROM statesvc.action ORDER BY recorded_at"
     )
     assert [json.loads(action)["details"].get("forced") for (action,) in actions] == [
@@ -280,36 +293,42 @@ def test_the_names_of_readings_are_checked(
     ] == members
 
 
-async def test_it_says_whose_share_others_read_and_whose_nobody_does(shop: Shop) -> None:
-    await turn(shop, percent=50)
-    await push(shop, 60)
-    await shop.database.clock.advance(31)
-    await shop.work()
-    (left,) = left_shares(await list_readings(shop.connection))
+async def test_it_says_whose_share_others_read_and_whose_nobody_does(
+    harness: WorkerHarness,
+) -> None:
+    await turn(harness, percent=50)
+    await push(harness, 60)
+    await harness.database.clock.advance(31)
+    await harness.work()
+    (left,) = left_shares(await list_readings(harness.connection))
     assert not left.is_stuck
     assert (
         "old@1 reads 50 % and has never asked for any; 0 messages wait for it; our own workers took"
         in left.sentence
     )
-    await turn(shop, None, stable=OLD)
-    await push(shop, 3)
-    await shop.database.clock.advance(31)
-    (left,) = [each for each in left_shares(await list_readings(shop.connection)) if each.is_stuck]
+    await turn(harness, None, stable=OLD)
+    await push(harness, 3)
+    await harness.database.clock.advance(31)
+    (left,) = [
+        each for each in left_shares(await list_readings(harness.connection)) if each.is_stuck
+    ]
     assert left.sentence.endswith(
         "3 messages wait for it; no other reader has a share, so they wait"
     )
 
 
-async def test_a_foreign_candidate_that_cannot_read_declines_and_ours_reads(shop: Shop) -> None:
-    fleet = Fleet(shop, OLD, broken)
-    await turn(shop, percent=100)
-    await push(shop, 2)
+async def test_a_foreign_candidate_that_cannot_read_declines_and_ours_reads(
+    harness: WorkerHarness,
+) -> None:
+    fleet = Fleet(harness, OLD, broken)
+    await turn(harness, percent=100)
+    await push(harness, 2)
     claimed = await fleet.claim()
     assert (
-        await shop.value(
+        await harness.value(
             "SELECT statesvc.decline(%s, %s::uuid[])", claimed[0][1], [row[0] for row in claimed]
         )
         == 2
     )
-    await shop.work()
-    assert await readers(shop) == {"acme@1": 2}
+    await harness.work()
+    assert await readers(harness) == {"acme@1": 2}

@@ -21,19 +21,19 @@ from tests.statesvc.reading.foreign_fleet import Fleet
 from tests.statesvc.reading.planted import CARRIER, MISREAD
 from tests.world.api import context_of
 from tests.world.shell import Shell, use
-from tests.world.shop import CARRIER_ID, Shop, says
+from tests.world.worker_harness import CARRIER_ID, WorkerHarness, push_body
 
 PATH = f"/v1/rollouts/{CARRIER_ID}"
 Client = TestClient[Any, Any]
 
 
 @pytest.fixture
-async def client(shop: Shop) -> AsyncIterator[Client]:
+async def client(harness: WorkerHarness) -> AsyncIterator[Client]:
     _, key = await create_key(
-        shop.connection, name="test", scopes=[Scope("ops")], created_by="test"
+        harness.connection, name="test", scopes=[Scope("ops")], created_by="test"
     )
-    calls = routes_of(OPERATIONS, context_of(shop.context.pool, carriers={CARRIER_ID: CARRIER}))
-    server = TestServer(build_app(calls, keys=Keys(shop.context.pool)))
+    calls = routes_of(OPERATIONS, context_of(harness.context.pool, carriers={CARRIER_ID: CARRIER}))
+    server = TestServer(build_app(calls, keys=Keys(harness.context.pool)))
     async with TestClient(server, headers={"Authorization": f"Bearer {key}"}) as client:
         yield client
 
@@ -44,7 +44,7 @@ async def put(client: Client, **change: Any) -> tuple[int, Any]:
 
 
 async def test_what_is_left_out_stays_and_each_turn_says_who_and_why(
-    client: Client, shop: Shop
+    client: Client, harness: WorkerHarness
 ) -> None:
     guard = {"messages": 100, "errors_percent": 1.0, "differences_percent": None}
     status, shown = await put(client, candidate="2", percent=5, guard=guard, why="try it")
@@ -67,7 +67,7 @@ async def test_what_is_left_out_stays_and_each_turn_says_who_and_why(
         None,
         True,
     )
-    actions = await shop.rows(
+    actions = await harness.rows(
         "SELECT verb, target, canonical FROM statesvc.action WHERE target = 'carrier acme' ORDER BY"
         " batch_id"
     )
@@ -93,20 +93,22 @@ async def test_what_is_left_out_stays_and_each_turn_says_who_and_why(
     ],
 )
 async def test_a_rollout_that_cannot_be_is_refused_and_nothing_is_turned(
-    client: Client, shop: Shop, asked: dict[str, Any], pointer: str
+    client: Client, harness: WorkerHarness, asked: dict[str, Any], pointer: str
 ) -> None:
     status, problem = await put(client, hold=True, **asked)
     assert (status, problem["code"]) == (422, "invalid_request")
     assert [flaw["pointer"] for flaw in problem["errors"]] == [pointer]
-    assert await shop.value("SELECT count(*) FROM statesvc.rollout") == 0
+    assert await harness.value("SELECT count(*) FROM statesvc.rollout") == 0
 
 
-async def test_differences_are_paged_with_their_totals(client: Client, shop: Shop) -> None:
+async def test_differences_are_paged_with_their_totals(
+    client: Client, harness: WorkerHarness
+) -> None:
     await put(client, candidate="2", percent=0, shadow=True)
-    await shop.push(
-        *(says({"number": f"N{n}", "status": "in_transit", "code": MISREAD}) for n in range(5))
+    await harness.push(
+        *(push_body({"number": f"N{n}", "status": "in_transit", "code": MISREAD}) for n in range(5))
     )
-    await shop.work()
+    await harness.work()
     seen, cursor = [], None
     while True:
         async with client.get(
@@ -132,7 +134,7 @@ async def test_differences_are_paged_with_their_totals(client: Client, shop: Sho
 
 
 async def test_another_fleets_reading_is_set_and_shown_with_whether_anybody_asks_for_it(
-    client: Client, shop: Shop
+    client: Client, harness: WorkerHarness
 ) -> None:
     status, shown = await put(client, stable="old@1", candidate="1", percent=10, fallback_seconds=5)
     assert (
@@ -145,8 +147,8 @@ async def test_another_fleets_reading_is_set_and_shown_with_whether_anybody_asks
     assert shown["warnings"] == [
         "no worker asked for old@1 within the last minute: is it misspelt?"
     ]
-    await shop.push(says())
-    assert await Fleet(shop, "old@1").claim("raw", 0) == []
+    await harness.push(push_body())
+    assert await Fleet(harness, "old@1").claim("raw", 0) == []
     _, shown = await put(client, percent=0)
     assert (shown["stable"], shown["percent"], shown["fallback_seconds"], shown["warnings"]) == (
         "old@1",
@@ -172,11 +174,11 @@ async def test_another_fleets_reading_is_set_and_shown_with_whether_anybody_asks
 
 
 async def test_other_event_ids_refuse_a_share_that_is_not_forced_with_a_reason(
-    client: Client, shop: Shop
+    client: Client, harness: WorkerHarness
 ) -> None:
     await put(client, candidate="forgetful", shadow=True)
-    await shop.push(says({"number": "N1", "status": "in_transit"}))
-    await shop.work()
+    await harness.push(push_body({"number": "N1", "status": "in_transit"}))
+    await harness.work()
     status, problem = await put(client, percent=1)
     assert (status, problem["errors"][0]["pointer"]) == (422, "/body/percent")
     assert (
@@ -193,9 +195,11 @@ PAGE = "docs/normalizer-versions.md"
 
 
 @pytest.fixture
-def commands(shop: Shop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
+def commands(
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> list[list[str]]:
     """Return the words of each command, without `statesvc`; the body that they name is there."""
-    use(shop.database, monkeypatch)
+    use(harness.database, monkeypatch)
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
     monkeypatch.setitem(CARRIERS, CARRIER_ID, CARRIER)
     body = tmp_path / "alert.json"
@@ -209,11 +213,11 @@ def commands(shop: Shop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> lis
 
 
 def misread(number: int) -> bytes:
-    return says({"number": f"N{number}", "status": "in_transit", "code": MISREAD})
+    return push_body({"number": f"N{number}", "status": "in_transit", "code": MISREAD})
 
 
 async def test_the_commands_of_the_page_do_what_it_says(
-    shop: Shop, shell: Shell, commands: list[list[str]]
+    harness: WorkerHarness, shell: Shell, commands: list[list[str]]
 ) -> None:
     by_one, by_two, shadow, show, some, everything, back, plan, repair, history = commands
     delivered = "SELECT count(*)::int FROM statesvc.shipment WHERE status = 'delivered'"
@@ -224,30 +228,30 @@ async def test_the_commands_of_the_page_do_what_it_says(
     )
 
     await shell(*shadow)
-    await shop.push(*map(misread, range(10)))
-    await shop.work()
-    assert await shop.value(delivered) == 0
+    await harness.push(*map(misread, range(10)))
+    await harness.work()
+    assert await harness.value(delivered) == 0
     assert "10 messages: 0 failed, 10 read differently" in await shell(*show)
 
     await shell(*some)
-    ((percent, is_shadow, judged),) = await shop.rows(
+    ((percent, is_shadow, judged),) = await harness.rows(
         "SELECT percent::int, shadow, guard_messages FROM statesvc.rollout"
     )
     assert (percent, is_shadow, judged) == (5, True, 1000)
 
     await shell(*everything)
-    assert await shop.rows("SELECT percent::int, shadow FROM statesvc.rollout") == [(100, False)]
-    await shop.push(*map(misread, range(10, 20)))
-    await shop.work()
-    assert await shop.value(delivered) == 10
+    assert await harness.rows("SELECT percent::int, shadow FROM statesvc.rollout") == [(100, False)]
+    await harness.push(*map(misread, range(10, 20)))
+    await harness.work()
+    assert await harness.value(delivered) == 10
 
     await shell(*back)
-    await shop.push(*map(misread, range(20, 30)))
-    await shop.work()
-    assert await shop.value(delivered) == 10, "what it read stays, and it reads no more"
+    await harness.push(*map(misread, range(20, 30)))
+    await harness.work()
+    assert await harness.value(delivered) == 10, "what it read stays, and it reads no more"
     assert "10" in await shell(*plan)
-    assert await shop.value(delivered) == 10
+    assert await harness.value(delivered) == 10
     await shell(*repair)
-    assert await shop.value(delivered) == 0
+    assert await harness.value(delivered) == 0
 
     assert await shell(*history)

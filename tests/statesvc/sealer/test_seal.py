@@ -77,12 +77,12 @@ async def test_what_commits_late_comes_later_and_is_not_missed(database: Any) ->
     ):
         await held.execute("SET timezone = 'UTC'")
         late = LogBuilder(held, log.keyring)
-        await late.say(scan("1ZHELD", 1, None), commit=False)
-        await log.say(scan("1ZFIRST", 1, None))
+        await late.append(scan("1ZHELD", 1, None), commit=False)
+        await log.append(scan("1ZFIRST", 1, None))
         first = await log.seal()
         assert first.tree_size == 1
         await held.commit()
-        await log.say(scan("1ZTHIRD", 1, None))
+        await log.append(scan("1ZTHIRD", 1, None))
         second = await log.seal()
         assert second.tree_size == 3
         order = await log.rows(
@@ -151,7 +151,7 @@ async def test_a_transaction_that_is_rolled_back_leaves_no_gap(database: Any) ->
         await AsyncConnection.connect(database.service_dsn) as other,
     ):
         await other.execute("SET timezone = 'UTC'")
-        await LogBuilder(other, log.keyring).say(scan("1ZGONE", 1, None), commit=False)
+        await LogBuilder(other, log.keyring).append(scan("1ZGONE", 1, None), commit=False)
         await log.act()
         await other.rollback()
         await log.act()
@@ -268,7 +268,7 @@ async def test_the_mark_follows_the_batches_under_a_pinned_snapshot_and_waits_fo
 
 async def test_a_batch_has_the_times_of_its_first_and_its_last_entry(event_log: LogBuilder) -> None:
     await event_log.everything()
-    await event_log.say(scan("1ZTWO", 1, None), scan("1ZTWO", 2, None))
+    await event_log.append(scan("1ZTWO", 1, None), scan("1ZTWO", 2, None))
     times = "SELECT recorded_from, recorded_to FROM statesvc.batch ORDER BY batch_id"
     kinds = " UNION ALL ".join(
         f"SELECT batch_id, recorded_at FROM statesvc.{kind}" for kind in EntryName

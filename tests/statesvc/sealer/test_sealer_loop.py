@@ -80,7 +80,7 @@ async def test_what_is_committed_is_sealed_at_the_wake_up(database: Any) -> None
         await until(lambda: _true(listener.is_up))
         listener.event(SEALED).clear()
         for size in (1, 2, 3):
-            await log.say(scan(f"1Z{size}", 1, None))
+            await log.append(scan(f"1Z{size}", 1, None))
             waker.wake(LOG)
             async with asyncio.timeout(1):
                 await listener.event(SEALED).wait()
@@ -172,16 +172,16 @@ async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(
     ):
         await paused.execute("SET timezone = 'UTC'")
         await until(lambda: _true(sealer.leads))
-        await log.say(scan("1ZPAUSED", 1, None))
-        await log.say(scan("1ZPAUSED", 2, None))
-        await LogBuilder(paused, log.keyring).say(scan("1ZPAUSED", 3, None), commit=False)
+        await log.append(scan("1ZPAUSED", 1, None))
+        await log.append(scan("1ZPAUSED", 2, None))
+        await LogBuilder(paused, log.keyring).append(scan("1ZPAUSED", 3, None), commit=False)
         for size in range(3, 7):
             await asyncio.sleep(0.06)
             await log.act()
             waker.wake(LOG)
             await until(lambda size=size: _sealed(log, size))  # type: ignore[misc]
         await paused.commit()
-        await log.say(scan("1ZPAUSED", 4, None))
+        await log.append(scan("1ZPAUSED", 4, None))
         waker.wake(LOG)
         await until(
             lambda: _true_of(
@@ -209,7 +209,7 @@ async def test_nothing_that_stays_open_stalls_the_sealer(database: Any) -> None:
     ):
         await writer.execute("SET timezone = 'UTC'")
         await until(lambda: _true(sealer.leads))
-        await LogBuilder(writer, log.keyring).say(scan("1ZOPEN", 1, None), commit=False)
+        await LogBuilder(writer, log.keyring).append(scan("1ZOPEN", 1, None), commit=False)
         await dump.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         await dump.execute("SELECT count(*) FROM statesvc.unsealed")
         await preparing.execute("SELECT statesvc.next_batch_id()")

@@ -49,7 +49,7 @@ async def test_what_is_delivered_in_the_month_of_its_event_touches_no_stream(
     await store.create(
         carriers.connection, carriers.keyring, request, actor="test", owner="bootstrap"
     )
-    await carriers.say(scan("5", Status.IN_TRANSIT))
+    await carriers.push(scan("5", Status.IN_TRANSIT))
     sent: list[str] = []
     execute = Pipeline.execute
 
@@ -75,7 +75,7 @@ async def test_attempts_observations_replays_and_readings_of_later_months_are_fo
     )
     now = await clock.now()
     minutes = int((now - scan("5", Status.IN_TRANSIT).time.instant).total_seconds() // 60)
-    message_id = await carriers.say(scan("5", Status.IN_TRANSIT, minutes=minutes))
+    message_id = await carriers.push(scan("5", Status.IN_TRANSIT, minutes=minutes))
     shipment_id = (await get(api, "5", ""))["shipment_id"]
 
     await clock.advance(FORTY_DAYS)
@@ -130,11 +130,11 @@ async def test_attempts_observations_replays_and_readings_of_later_months_are_fo
 async def test_a_contradiction_that_precedes_all_else_of_a_shipment_is_found(
     api: Any, scan: Any, database: Any
 ) -> None:
-    await api.carriers.say(scan("5", Status.PICKED_UP, native_id="S1"))
+    await api.carriers.push(scan("5", Status.PICKED_UP, native_id="S1"))
     await database.clock.advance(FORTY_DAYS)
-    await api.carriers.say(scan("6", Status.DELIVERED, native_id="S1"))
+    await api.carriers.push(scan("6", Status.DELIVERED, native_id="S1"))
     await database.clock.advance(FORTY_DAYS)
-    await api.carriers.say(scan("6", Status.PICKED_UP))
+    await api.carriers.push(scan("6", Status.PICKED_UP))
     for number in "56":
         assert len((await get(api, number, "/audit"))["conflicts"]) == 1
     assert await months(api, "5") == 0

@@ -8,7 +8,7 @@ from events.carriers import CARRIERS
 from projections.row import rebuilt_row
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.lookup import PrintedNumber, look_up_numbers
-from tests.world.shop import Shop
+from tests.world.worker_harness import WorkerHarness
 
 BARE, LABEL = "340434161095002710", "00340434161095002710"
 
@@ -27,13 +27,15 @@ def push(number: str, minute: int) -> bytes:
 
 @pytest.mark.parametrize("prints", [(BARE, LABEL), (LABEL, BARE)])
 async def test_the_zeros_of_a_label_are_shown_as_printed_last(
-    shop: Shop, prints: tuple[str, str]
+    harness: WorkerHarness, prints: tuple[str, str]
 ) -> None:
-    shop.context = replace(shop.context, carriers=CARRIERS)
+    harness.context = replace(harness.context, carriers=CARRIERS)
     for minute, number in enumerate(prints):
-        await shop.push(push(number, minute), carrier_id="dhl_parcel_de")
-        await shop.work()
-    events = await shop.rows("SELECT shipment_id, canonical FROM statesvc.event ORDER BY version")
+        await harness.push(push(number, minute), carrier_id="dhl_parcel_de")
+        await harness.work()
+    events = await harness.rows(
+        "SELECT shipment_id, canonical FROM statesvc.event ORDER BY version"
+    )
     history = [decompress_json(canonical) for _, canonical in events]
     assert [
         f'"tracking_number":"{number}"'.encode() in event
@@ -41,11 +43,11 @@ async def test_the_zeros_of_a_label_are_shown_as_printed_last(
     ] == [True, True]
     for carrier_id in ("dhl_parcel_de", None):
         asked = [PrintedNumber(number, carrier_id) for number in (BARE, LABEL)]
-        found = await look_up_numbers(shop.connection, asked)
+        found = await look_up_numbers(harness.connection, asked)
         assert [[shipment["tracking_number"] for shipment in each] for each in found] == [
             [prints[-1]]
         ] * 2
-    assert await shop.rows("SELECT number, tracking_number FROM statesvc.shipment") == [
+    assert await harness.rows("SELECT number, tracking_number FROM statesvc.shipment") == [
         (BARE, prints[-1])
     ]
     rebuilt = rebuilt_row(events[0][0], history)

@@ -16,17 +16,19 @@ from statesvc.worker import worker_loop as loop
 from statesvc.worker.batch import process
 from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.worker_loop import Worker, WorkerLimits
-from tests.world.shop import Shop, says
+from tests.world.worker_harness import WorkerHarness, push_body
 
 
 async def test_nothing_is_in_progress_beside_a_suspect(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suspects = set(
-        await shop.push(*(says({"number": f"S{n}", "status": "in_transit"}) for n in range(3)))
+        await harness.push(
+            *(push_body({"number": f"S{n}", "status": "in_transit"}) for n in range(3))
+        )
     )
-    assert len(await shop.claim()) == 3
-    await shop.database.clock.advance(31)
+    assert len(await harness.claim()) == 3
+    await harness.database.clock.advance(31)
     in_progress: list[set[Any]] = []
     beside: list[int] = []
 
@@ -45,10 +47,13 @@ async def test_nothing_is_in_progress_beside_a_suspect(
             in_progress.remove(mine)
 
     monkeypatch.setattr(loop, "process", watched)
-    await shop.push(*(says({"number": f"N{n}", "status": "in_transit"}) for n in range(20)))
-    listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
+    await harness.push(*(push_body({"number": f"N{n}", "status": "in_transit"}) for n in range(20)))
+    listener, waker = (
+        Listener(harness.database.service_dsn, [INBOX]),
+        Waker(harness.database.service_dsn),
+    )
     worker = Worker(
-        shop.context,
+        harness.context,
         listener=listener,
         woken=listener.event(INBOX),
         waker=waker,
@@ -56,33 +61,36 @@ async def test_nothing_is_in_progress_beside_a_suspect(
     )
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(20):
-        await shop.until("SELECT count(*) FROM statesvc.message", 23)
+        await harness.until("SELECT count(*) FROM statesvc.message", 23)
         worker.stop()
         await running
     assert beside == [0, 0, 0]
 
 
-async def test_attempts_are_counted_by_their_number(shop: Shop) -> None:
-    await shop.push(*(says({"number": f"N{n}", "status": "in_transit"}) for n in range(3)))
-    assert len(await shop.claim()) == 3
-    await shop.database.clock.advance(31)
+async def test_attempts_are_counted_by_their_number(harness: WorkerHarness) -> None:
+    await harness.push(*(push_body({"number": f"N{n}", "status": "in_transit"}) for n in range(3)))
+    assert len(await harness.claim()) == 3
+    await harness.database.clock.advance(31)
     for _ in range(3):
-        await shop.process(await shop.claim())
-    await shop.push(says({"number": "NEW", "status": "in_transit"}))
-    await shop.process(await shop.claim())
-    told = shop.context.telemetry.exposition().decode()
+        await harness.process(await harness.claim())
+    await harness.push(push_body({"number": "NEW", "status": "in_transit"}))
+    await harness.process(await harness.claim())
+    told = harness.context.telemetry.exposition().decode()
     assert 'statesvc_messages_attempts_total{attempt="2",carrier="acme"} 3.0' in told
     assert 'statesvc_messages_attempts_total{attempt="1",carrier="acme"} 1.0' in told
 
 
-async def test_what_a_claim_buries_is_counted(shop: Shop) -> None:
-    await shop.push(says({"number": "S", "status": "in_transit"}))
+async def test_what_a_claim_buries_is_counted(harness: WorkerHarness) -> None:
+    await harness.push(push_body({"number": "S", "status": "in_transit"}))
     for _ in range(5):
-        assert len(await shop.claim()) == 1
-        await shop.database.clock.advance(31)
-    listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
+        assert len(await harness.claim()) == 1
+        await harness.database.clock.advance(31)
+    listener, waker = (
+        Listener(harness.database.service_dsn, [INBOX]),
+        Waker(harness.database.service_dsn),
+    )
     worker = Worker(
-        shop.context,
+        harness.context,
         listener=listener,
         woken=listener.event(INBOX),
         waker=waker,
@@ -90,8 +98,10 @@ async def test_what_a_claim_buries_is_counted(shop: Shop) -> None:
     )
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(20):
-        await shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE cause = 'worker_died'", 1)
+        await harness.until(
+            "SELECT count(*) FROM statesvc.dead_letter WHERE cause = 'worker_died'", 1
+        )
         worker.stop()
         await running
-    told = shop.context.telemetry.exposition().decode()
+    told = harness.context.telemetry.exposition().decode()
     assert 'statesvc_messages_buried_total{carrier="acme",cause="worker_died"} 1.0' in told

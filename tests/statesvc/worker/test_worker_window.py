@@ -13,7 +13,7 @@ from statesvc.database.wakeups.waker import Waker
 from statesvc.database.wakeups.wakeup import INBOX, INBOX_NOW, READY_NOW
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.statesvc.worker.log_check import check_log
-from tests.world.shop import ACME, Shop, says
+from tests.world.worker_harness import ACME, WorkerHarness, push_body
 
 pytestmark = pytest.mark.slow
 
@@ -39,19 +39,19 @@ Works = Callable[..., AbstractAsyncContextManager[PausedListener]]
 
 
 def _scan(number: str, **more: Any) -> bytes:
-    return says({"number": number, "status": "in_transit", **more})
+    return push_body({"number": number, "status": "in_transit", **more})
 
 
 @pytest.fixture
-def works(shop: Shop) -> Works:
+def works(harness: WorkerHarness) -> Works:
     """Run a worker for the time of a block; it has ended when the block has."""
 
     @asynccontextmanager
     async def works(**limits: Any) -> AsyncIterator[PausedListener]:
-        dsn = shop.database.service_dsn
+        dsn = harness.database.service_dsn
         listener, waker = PausedListener(dsn, READY_NOW), Waker(dsn)
         worker = Worker(
-            shop.context,
+            harness.context,
             listener=listener,
             woken=listener.event(INBOX),
             hurried=listener.event(INBOX_NOW),
@@ -69,79 +69,85 @@ def works(shop: Shop) -> Works:
     return works
 
 
-async def _push_in_window(shop: Shop, listener: PausedListener) -> None:
+async def _push_in_window(harness: WorkerHarness, listener: PausedListener) -> None:
     """Push until one waits: a claim that could not say whether it left something is followed at
     once, and opens no window.
     """
     for number in range(5):
-        await shop.push(_scan(f"N{number}"))
+        await harness.push(_scan(f"N{number}"))
         listener.event(INBOX).set()
-        while waiting := await shop.rows("SELECT token, attempts FROM statesvc.inbox"):
+        while waiting := await harness.rows("SELECT token, attempts FROM statesvc.inbox"):
             if listener.is_paused and waiting == [(None, 0)]:
                 return
             await asyncio.sleep(0.01)
     pytest.fail("no push waited for a window")
 
 
-async def test_pushes_wait_and_what_is_hurried_does_not(shop: Shop, works: Works) -> None:
+async def test_pushes_wait_and_what_is_hurried_does_not(
+    harness: WorkerHarness, works: Works
+) -> None:
     async with works(window_seconds=60, cooldown_seconds=0) as listener:
-        await _push_in_window(shop, listener)
+        await _push_in_window(harness, listener)
         listener.event(INBOX_NOW).set()
-        await shop.until("SELECT count(*) FROM statesvc.inbox", 0, seconds=1)
+        await harness.until("SELECT count(*) FROM statesvc.inbox", 0, seconds=1)
 
 
-async def test_a_worker_that_stops_ends_its_window(shop: Shop, works: Works) -> None:
+async def test_a_worker_that_stops_ends_its_window(harness: WorkerHarness, works: Works) -> None:
     async with works(window_seconds=60, cooldown_seconds=0) as listener:
-        await _push_in_window(shop, listener)
-    assert await shop.rows("SELECT token, attempts FROM statesvc.inbox") == [(None, 0)]
+        await _push_in_window(harness, listener)
+    assert await harness.rows("SELECT token, attempts FROM statesvc.inbox") == [(None, 0)]
 
 
-async def test_what_becomes_due_ends_the_window(shop: Shop, works: Works) -> None:
-    await shop.push(_scan("N1"))
-    await shop.as_owner(
+async def test_what_becomes_due_ends_the_window(harness: WorkerHarness, works: Works) -> None:
+    await harness.push(_scan("N1"))
+    await harness.as_owner(
         "UPDATE statesvc.inbox SET available_at = statesvc.clock() + interval '0.5 s'"
     )
     async with works(window_seconds=60):
-        await shop.until("SELECT count(*) FROM statesvc.message", 1)
+        await harness.until("SELECT count(*) FROM statesvc.message", 1)
 
 
 async def test_another_worker_claims_within_the_window_of_the_first(
-    shop: Shop, works: Works
+    harness: WorkerHarness, works: Works
 ) -> None:
     async with works(window_seconds=60, cooldown_seconds=0) as listener:
-        await _push_in_window(shop, listener)
-        assert len(await shop.claim()) == 1
+        await _push_in_window(harness, listener)
+        assert len(await harness.claim()) == 1
 
 
 async def test_a_push_whose_wake_up_was_lost_waits_for_the_sweep_and_no_window_more(
-    shop: Shop, works: Works
+    harness: WorkerHarness, works: Works
 ) -> None:
     async with works(window_seconds=0.1, sweep_seconds=0.5) as listener:
         await listener.start()
         await listener.wait_up(5)
-        await shop.push(_scan("N1"))
-        await shop.until("SELECT count(*) FROM statesvc.message", 1, seconds=2)
+        await harness.push(_scan("N1"))
+        await harness.until("SELECT count(*) FROM statesvc.message", 1, seconds=2)
 
 
-async def test_scans_of_a_shipment_keep_their_order_over_windows(shop: Shop, works: Works) -> None:
+async def test_scans_of_a_shipment_keep_their_order_over_windows(
+    harness: WorkerHarness, works: Works
+) -> None:
     # of two batches in progress the second may find the shipment locked, and come after a third
     async with works(window_seconds=0.1, batches_in_progress=1) as listener:
         for minute in range(6):
-            await shop.push(_scan("N1", minute=minute, city=f"city {minute}"))
+            await harness.push(_scan("N1", minute=minute, city=f"city {minute}"))
             listener.event(INBOX).set()
             await asyncio.sleep(0.04)
-        await shop.until("SELECT count(*) FROM statesvc.message", 6)
-    assert [event["location"]["city"] for event in await shop.events("N1")] == [
+        await harness.until("SELECT count(*) FROM statesvc.message", 6)
+    assert [event["location"]["city"] for event in await harness.events("N1")] == [
         f"city {minute}" for minute in range(6)
     ]
-    await check_log(shop.connection, shop.keyring)
+    await check_log(harness.connection, harness.keyring)
 
 
-async def test_behind_a_flood_there_is_no_window(shop: Shop, works: Works) -> None:
+async def test_behind_a_flood_there_is_no_window(harness: WorkerHarness, works: Works) -> None:
     quiet = replace(ACME, carrier_id="quiet")
-    shop.context = replace(shop.context, carriers={**shop.context.carriers, "quiet": quiet})
-    await shop.push(*(_scan(f"F{n}") for n in range(300)))
-    await shop.push(_scan("Q1"), carrier_id="quiet")
+    harness.context = replace(
+        harness.context, carriers={**harness.context.carriers, "quiet": quiet}
+    )
+    await harness.push(*(_scan(f"F{n}") for n in range(300)))
+    await harness.push(_scan("Q1"), carrier_id="quiet")
     async with works(window_seconds=60, batch_max=64):
-        await shop.until("SELECT count(*) FROM statesvc.message WHERE carrier_id = 'quiet'", 1)
-        await shop.until("SELECT count(*) FROM statesvc.message", 301)
+        await harness.until("SELECT count(*) FROM statesvc.message WHERE carrier_id = 'quiet'", 1)
+        await harness.until("SELECT count(*) FROM statesvc.message", 301)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from events.carriers import CARRIERS
-from tests.world.shop import Shop
+from tests.world.worker_harness import WorkerHarness
 
 
 def shippo(status: str) -> bytes:
@@ -16,16 +16,16 @@ def shippo(status: str) -> bytes:
 
 
 async def test_the_zone_stands_in_the_version_and_a_scan_is_not_appended_again_in_another(
-    shop: Shop,
+    harness: WorkerHarness,
 ) -> None:
     zoned = {**CARRIERS, "shippo": CARRIERS["shippo"].in_zones("Asia/Ho_Chi_Minh")}
-    shop.context = replace(shop.context, carriers=zoned)
-    await shop.push(shippo("1"), carrier_id="shippo")
-    await shop.work()
-    shop.context = replace(shop.context, carriers=CARRIERS)
-    await shop.push(shippo("2"), carrier_id="shippo")
-    await shop.work()
-    rows = await shop.rows(
+    harness.context = replace(harness.context, carriers=zoned)
+    await harness.push(shippo("1"), carrier_id="shippo")
+    await harness.work()
+    harness.context = replace(harness.context, carriers=CARRIERS)
+    await harness.push(shippo("2"), carrier_id="shippo")
+    await harness.work()
+    rows = await harness.rows(
         "SELECT normalizer, occurred_at, occurred_offset_seconds FROM statesvc.event"
     )
     assert rows == [("shippo@1+zAsia/Ho_Chi_Minh", datetime(2026, 3, 1, 3, tzinfo=UTC), 7 * 3600)]

@@ -1,4 +1,4 @@
-"""An archivist each, and a served API on the same database and folder."""
+"""An archiver each, and a served API on the same database and folder."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from statesvc.files.archive_folder import archive_at
 from statesvc.log import history as reading
 from tests.world.database import Database
-from tests.world.log_archivist import Archivist, archiving
+from tests.world.log_archiver import Archiver, archiving
 from tests.world.log_builder import log_builder
 from tests.world.postgres import fill_database
 
@@ -21,7 +21,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def two_months(database: Database) -> None:
-    """Make what `Archivist.two_months` makes before anybody connects.
+    """Make what `Archiver.two_months` makes before anybody connects.
 
     Written once a run and copied: it takes a second of computing.
     """
@@ -29,7 +29,7 @@ async def two_months(database: Database) -> None:
     async def write(name: str) -> None:
         filled = database.on(name)
         async with log_builder(filled) as log:
-            await Archivist(filled, log, archiving(Path(), log.keyring, None)).two_months()
+            await Archiver(filled, log, archiving(Path(), log.keyring, None)).two_months()
 
     await fill_database(database.superuser_dsn, "two_months", write)
 
@@ -41,13 +41,13 @@ def archive_place(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def archivist(
+async def archiver(
     own_processes: None,  # noqa: ARG001 - months are written and read by processes of their own
     database: Database,
     archive_place: str,
-) -> AsyncIterator[Archivist]:
+) -> AsyncIterator[Archiver]:
     async def wait(_seconds: float) -> None:
         await database.clock.advance(60)
 
     async with log_builder(database) as log:
-        yield Archivist(database, log, archiving(archive_at(archive_place), log.keyring, wait))
+        yield Archiver(database, log, archiving(archive_at(archive_place), log.keyring, wait))

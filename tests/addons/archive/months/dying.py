@@ -17,7 +17,7 @@ from statesvc.addons.archive.month import LOG_LEDGER
 from statesvc.database.keyring_store import load_keyring
 from statesvc.files.archive_folder import UnfinishedFiles, archive_at
 from statesvc.files.object_path import ObjectPath
-from tests.world.log_archivist import archiving
+from tests.world.log_archiver import archiving
 from tests.world.log_builder import MASTER
 
 _BLOCKING: Final = {"_mark": archive_identity, "read_back": archive_pass}

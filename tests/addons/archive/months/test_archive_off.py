@@ -23,7 +23,7 @@ from tests.migrations.kept_release import KeptRelease, kept_releases
 from tests.world.attack import places, verify
 from tests.world.database import Database
 from tests.world.log_builder import log_builder
-from tests.world.shop import ACME, Shop, says
+from tests.world.worker_harness import ACME, WorkerHarness, push_body
 
 PATH = "/v1/shipments/ups/1Z0001"
 AS_OF = {"params": {"as_of": "2040-01-01T00:00:00Z"}}
@@ -74,21 +74,21 @@ async def test_what_reaches_an_archived_month_is_refused_and_never_shorter(api: 
 
 @pytest.mark.usefixtures("own_processes")
 async def test_the_log_goes_on_and_what_needs_the_archive_waits_for_the_add_on(
-    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with log_builder(shop.database) as log:
+    async with log_builder(harness.database) as log:
         await log.parcel("1Z0009")
         await log.conflict("1Z0009")
         await log.act()
         await log.seal()
-    shop.context = replace(shop.context, carriers={"ups": replace(ACME, carrier_id="ups")})
-    (late,) = await shop.push(
-        says({"number": "1Z0001", "status": "in_transit", "code": "LATE"}), carrier_id="ups"
+    harness.context = replace(harness.context, carriers={"ups": replace(ACME, carrier_id="ups")})
+    (late,) = await harness.push(
+        push_body({"number": "1Z0001", "status": "in_transit", "code": "LATE"}), carrier_id="ups"
     )
-    await shop.process(await shop.claim(), lease_seconds=0.3)
-    assert await shop.rows("SELECT message_id FROM statesvc.inbox") == [(late,)]
+    await harness.process(await harness.claim(), lease_seconds=0.3)
+    assert await harness.rows("SELECT message_id FROM statesvc.inbox") == [(late,)]
     task = Rebuild(
-        owner_dsn=shop.database.owner_dsn,
+        owner_dsn=harness.database.owner_dsn,
         actor="cli:ops",
         processes=1,
         progress=lambda *_: None,
@@ -97,12 +97,12 @@ async def test_the_log_goes_on_and_what_needs_the_archive_waits_for_the_add_on(
     with pytest.raises(AddOnMissingError, match="add-on archive"):
         await task.rebuild()
     monkeypatch.delenv("STATESVC_ADDONS")
-    assert places(verify(shop.database, archive=tmp_path / "archive")) == []
+    assert places(verify(harness.database, archive=tmp_path / "archive")) == []
 
 
-async def test_status_and_up_tell_that_the_archives_need_the_add_on(shop: Shop) -> None:
-    found = await read_status(shop.connection)
+async def test_status_and_up_tell_that_the_archives_need_the_add_on(harness: WorkerHarness) -> None:
+    found = await read_status(harness.connection)
     (text,) = [one.text for one in found.troubles if one.about == "add-ons"]
     assert "1 months of the log and 19 days of bodies are archived" in text
     with pytest.raises(SettingError, match=r"KEEP_MONTHS is 25.* needs the add-on archive"):
-        await require_retention(shop.connection, read_settings())
+        await require_retention(harness.connection, read_settings())

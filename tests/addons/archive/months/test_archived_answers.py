@@ -23,9 +23,9 @@ from statesvc.worker.batch_context import BatchContext
 from tests.addons.mappings.test_history_reread import again
 from tests.statesvc.reading.planted import CARRIER, MISREAD
 from tests.world.attack import places
-from tests.world.log_archivist import OLD, Archivist, shipment
-from tests.world.shop import CARRIER_ID, Shop
-from tests.world.shop import shipment as acme
+from tests.world.log_archiver import OLD, Archiver, shipment
+from tests.world.worker_harness import CARRIER_ID, WorkerHarness
+from tests.world.worker_harness import shipment as acme
 
 NUMBERS = (*OLD, "1Z0007")
 
@@ -74,30 +74,28 @@ async def _answers(api: Any, key: str, instants: list[datetime]) -> dict[str, An
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_no_answer_changes_by_a_byte(archivist: Archivist, api: Any) -> None:
+async def test_no_answer_changes_by_a_byte(archiver: Archiver, api: Any) -> None:
     instants = [
         sealed_at.astimezone(UTC)
-        for (sealed_at,) in await archivist.log.rows("SELECT created_at FROM statesvc.checkpoint")
+        for (sealed_at,) in await archiver.log.rows("SELECT created_at FROM statesvc.checkpoint")
     ]
     instants += [datetime(2020, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC)]
     key = await api.key("read audit")
     before = await _answers(api, key, instants)
-    counts = await archivist.counts()
-    await archivist.archived()
-    assert (await archivist.counts())["event"] < counts["event"]
+    counts = await archiver.counts()
+    await archiver.archived()
+    assert (await archiver.counts())["event"] < counts["event"]
     after = await _answers(api, key, instants)
     assert after.keys() == before.keys()
     assert [name for name in before if before[name] != after[name]] == []
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_evidence_of_an_archived_month_verifies_offline(
-    archivist: Archivist, api: Any
-) -> None:
+async def test_evidence_of_an_archived_month_verifies_offline(archiver: Archiver, api: Any) -> None:
     path = "/v1/shipments/ups/1Z0001/evidence"
     key = await api.key("audit")
     _, before = await _get(api, key, path)
-    await archivist.archived()
+    await archiver.archived()
     status, after = await _get(api, key, path)
     assert status == 200, after
     bundle = orjson.loads(after)
@@ -107,15 +105,15 @@ async def test_evidence_of_an_archived_month_verifies_offline(
 
 @pytest.mark.usefixtures("two_months")
 @pytest.mark.parametrize("number", OLD)
-async def test_a_proof_is_found_by_event_id(archivist: Archivist, api: Any, number: str) -> None:
+async def test_a_proof_is_found_by_event_id(archiver: Archiver, api: Any, number: str) -> None:
     key = await api.key("read")
     found = (
         "SELECT event_id FROM statesvc.event_key k JOIN statesvc.stream USING (shipment_id) WHERE"
         " number = '" + number + "' ORDER BY 1"
     )
-    (event_id,), *_ = await archivist.log.rows(found)
+    (event_id,), *_ = await archiver.log.rows(found)
     before = await _get(api, key, "/v1/proofs/inclusion", carrier_id="ups", event_id=event_id)
-    await archivist.archived()
+    await archiver.archived()
     assert (
         await _get(api, key, "/v1/proofs/inclusion", carrier_id="ups", event_id=event_id) == before
     )
@@ -123,10 +121,10 @@ async def test_a_proof_is_found_by_event_id(archivist: Archivist, api: Any, numb
 
 
 async def test_what_was_misread_in_an_archived_month_is_corrected(
-    archivist: Archivist, pool: Pool
+    archiver: Archiver, pool: Pool
 ) -> None:
     telemetry = Telemetry()
-    keyring = archivist.log.keyring
+    keyring = archiver.log.keyring
     context = BatchContext(
         pool=pool,
         keyring=keyring,
@@ -134,50 +132,52 @@ async def test_what_was_misread_in_an_archived_month_is_corrected(
         telemetry=telemetry,
         worker="worker-1",
     )
-    shop = Shop(context, archivist.connection, archivist.database, keyring)
+    harness = WorkerHarness(context, archiver.connection, archiver.database, keyring)
     await set_rollout(
-        shop.connection,
+        harness.connection,
         CARRIER_ID,
         RolloutSettings(candidate="2", percent=100),
         why="test",
         actor="tester",
     )
-    await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
-    await archivist.log.seal()
-    await archivist.pass_days(70)
-    await archivist.archived()
+    await harness.ingest({"number": "A1", "status": "in_transit", "code": MISREAD})
+    await archiver.log.seal()
+    await archiver.pass_days(70)
+    await archiver.archived()
     events = f"SELECT kind FROM statesvc.event WHERE shipment_id = '{acme('A1')}' ORDER BY version"
-    assert await archivist.log.rows(events) == []
+    assert await archiver.log.rows(events) == []
 
-    assert (await again(shop, archive=archivist.folder, dry_run=True)).corrected == 1
-    report = await again(shop, archive=archivist.folder)
+    assert (await again(harness, archive=archiver.folder, dry_run=True)).corrected == 1
+    report = await again(harness, archive=archiver.folder)
     assert (report.corrected, report.transitions) == (1, 1)
-    assert await archivist.log.rows(events) == [("scan",), ("correction",)]
+    assert await archiver.log.rows(events) == [("scan",), ("correction",)]
     assert (
-        await shop.value("SELECT status FROM statesvc.shipment WHERE shipment_id = %s", acme("A1"))
+        await harness.value(
+            "SELECT status FROM statesvc.shipment WHERE shipment_id = %s", acme("A1")
+        )
         == "in_transit"
     )
-    assert (await again(shop, archive=archivist.folder)).corrected == 0
+    assert (await again(harness, archive=archiver.folder)).corrected == 0
     telemetry.close()
-    await archivist.log.seal()
-    assert places(archivist.verify()) == []
+    await archiver.log.seal()
+    assert places(archiver.verify()) == []
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_a_subscriber_may_be_told_again_of_an_archived_month(archivist: Archivist) -> None:
+async def test_a_subscriber_may_be_told_again_of_an_archived_month(archiver: Archiver) -> None:
     transitions = (
         "SELECT sequence, recorded_at FROM statesvc.transition WHERE shipment_id ="
         f" '{shipment('1Z0001')}' ORDER BY sequence"
     )
-    before = await archivist.log.rows(transitions)
+    before = await archiver.log.rows(transitions)
     subscription_id = uuid4()
-    await archivist.as_owner(
+    await archiver.as_owner(
         "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
         f" sealed_secrets, shipments) VALUES ('{subscription_id}', statesvc.clock(), 'tester',"
         " 'bootstrap', 'https://x.example/', '{}', '{ups/1Z0001}')"
     )
-    await archivist.archived()
-    assert await archivist.log.rows(transitions) == []
+    await archiver.archived()
+    assert await archiver.log.rows(transitions) == []
 
     order = ReplayRequest(
         subscription_id=subscription_id,
@@ -190,20 +190,20 @@ async def test_a_subscriber_may_be_told_again_of_an_archived_month(archivist: Ar
         run_id=uuid4(),
     )
     planned = await replay(
-        archivist.connection, replace(order, dry_run=True), archive=archivist.archive
+        archiver.connection, replace(order, dry_run=True), archive=archiver.archive
     )
-    done = await replay(archivist.connection, order, archive=archivist.archive)
+    done = await replay(archiver.connection, order, archive=archiver.archive)
     assert (planned.put, done.put, done.never_written) == (len(before),) * 3
     output = (
         f"SELECT sequence FROM statesvc.notification WHERE subscription_id = '{subscription_id}'"
         " ORDER BY sequence"
     )
-    assert await archivist.log.rows(output) == [(sequence,) for sequence, _ in before]
+    assert await archiver.log.rows(output) == [(sequence,) for sequence, _ in before]
     entries = (
         f"SELECT sequence, replayed FROM statesvc.fanout WHERE '{subscription_id}' = ANY"
         " (subscriptions) ORDER BY sequence"
     )
-    assert await archivist.log.rows(entries) == [(sequence, False) for sequence, _ in before], (
+    assert await archiver.log.rows(entries) == [(sequence, False) for sequence, _ in before], (
         "for the first time"
     )
 
@@ -213,10 +213,10 @@ VIEWS, *QUESTIONS = re.findall(r"```sql\n(.*?)```", PAGE.read_text("utf-8"), re.
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_duckdb_answers_each_question_of_the_page(archivist: Archivist) -> None:
-    month = await archivist.archived()
+async def test_duckdb_answers_each_question_of_the_page(archiver: Archiver) -> None:
+    month = await archiver.archived()
     with duckdb.connect() as connection:
-        connection.execute(VIEWS.replace("/var/lib/statesvc/archive", str(archivist.folder)))
+        connection.execute(VIEWS.replace("/var/lib/statesvc/archive", str(archiver.folder)))
         for question in QUESTIONS:
             rows = connection.execute(question).fetchall()
             assert rows or "unmapped" in question or "picked_up IS NOT NULL" in question, question
@@ -227,52 +227,52 @@ async def test_duckdb_answers_each_question_of_the_page(archivist: Archivist) ->
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_the_stream_resumes_from_an_archived_index(archivist: Archivist) -> None:
-    head = await archivist.log.seal()
+async def test_the_stream_resumes_from_an_archived_index(archiver: Archiver) -> None:
+    head = await archiver.log.seal()
 
     async def output(step: int) -> list[Any]:
-        archive, size = archivist.archive, head.tree_size
+        archive, size = archiver.archive, head.tree_size
         return [
             transition
             for begin in range(0, size, step)
             for transition in await read_transitions(
-                archivist.connection, begin=begin, end=min(begin + step, size), archive=archive
+                archiver.connection, begin=begin, end=min(begin + step, size), archive=archive
             )
         ]
 
     before = await output(1000)
-    await archivist.archived()
+    await archiver.archived()
     assert await output(1000) == before
     assert await output(3) == before
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_a_rebuild_folds_archive_and_tables(archivist: Archivist) -> None:
+async def test_a_rebuild_folds_archive_and_tables(archiver: Archiver) -> None:
     task = Rebuild(
-        owner_dsn=archivist.database.owner_dsn,
+        owner_dsn=archiver.database.owner_dsn,
         actor="test",
         processes=2,
         progress=lambda *_: None,
-        archive=archivist.archive,
+        archive=archiver.archive,
     )
     events, drift = await task.compare()
     assert drift == []
-    await archivist.archived()
+    await archiver.archived()
     assert await task.compare() == (events, [])
     assert await task.rebuild() == events
     assert await task.compare() == (events, [])
-    rows = await archivist.log.rows("SELECT shipment_id FROM statesvc.shipment")
+    rows = await archiver.log.rows("SELECT shipment_id FROM statesvc.shipment")
     assert {shipment(number) for number in OLD} <= {shipment_id for (shipment_id,) in rows}
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_a_period_brings_back_all_that_was_said_of_in_it(archivist: Archivist) -> None:
-    month = await archivist.archived()
-    await archivist.archive.restore_period(
-        archivist.connection, month.begins, datetime(2040, 1, 1, tzinfo=UTC)
+async def test_a_period_brings_back_all_that_was_said_of_in_it(archiver: Archiver) -> None:
+    month = await archiver.archived()
+    await archiver.archive.restore_period(
+        archiver.connection, month.begins, datetime(2040, 1, 1, tzinfo=UTC)
     )
     for number in OLD:
-        count = await archivist.log.rows(
+        count = await archiver.log.rows(
             f"SELECT count(*) FROM statesvc.event WHERE shipment_id = '{shipment(number)}'"
         )
         assert count[0][0] >= 5, number

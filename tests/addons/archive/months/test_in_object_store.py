@@ -12,7 +12,7 @@ from statesvc.files.object_path import ObjectStoreError
 from statesvc.settings.service_settings import load_settings
 from tests.addons.archive.months.test_round import killed_everywhere
 from tests.world.attack import places
-from tests.world.log_archivist import Archivist, shipment
+from tests.world.log_archiver import Archiver, shipment
 from tests.world.object_store import ObjectStore
 from tests.world.shell import Shell, use
 
@@ -24,38 +24,38 @@ def archive_place(object_store: ObjectStore) -> Iterator[str]:
     writing_folder(archive_at(place)).rmdir()
 
 
-def unfinished(archivist: Archivist) -> list[Path]:
-    return list(writing_folder(archivist.archiving.folder).iterdir())
+def unfinished(archiver: Archiver) -> list[Path]:
+    return list(writing_folder(archiver.archiving.folder).iterdir())
 
 
 @pytest.mark.usefixtures("two_months")
 async def test_an_archiver_may_be_killed_anywhere(
-    archivist: Archivist, archive_place: str, object_store: ObjectStore, tmp_path: Path
+    archiver: Archiver, archive_place: str, object_store: ObjectStore, tmp_path: Path
 ) -> None:
-    await killed_everywhere(archivist, archive_place, tmp_path)
+    await killed_everywhere(archiver, archive_place, tmp_path)
     assert {key.rpartition("/")[0] for key in object_store.objects} == {"some/prefix"}
-    assert unfinished(archivist) == []
-    await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
+    assert unfinished(archiver) == []
+    await archiver.archive.restore_shipments(archiver.connection, [shipment("1Z0001")])
     assert (
         len(
-            await archivist.log.rows(
+            await archiver.log.rows(
                 f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'"
             )
         )
         == 5
     )
-    assert places(archivist.verify()) == []
+    assert places(archiver.verify()) == []
 
 
 @pytest.mark.usefixtures("two_months")
 async def test_a_store_that_cannot_be_reached_costs_time_alone(
-    archivist: Archivist, object_store: ObjectStore
+    archiver: Archiver, object_store: ObjectStore
 ) -> None:
-    counts = await archivist.counts()
+    counts = await archiver.counts()
     object_store.cut()
-    assert "the object store did not answer" in str((await archivist.run_pass()).refused)
-    assert await archivist.ledger() == {}
-    assert unfinished(archivist) == []
+    assert "the object store did not answer" in str((await archiver.run_pass()).refused)
+    assert await archiver.ledger() == {}
+    assert unfinished(archiver) == []
     object_store.heal()
 
     async def cut(_seconds: float) -> None:
@@ -63,26 +63,26 @@ async def test_a_store_that_cannot_be_reached_costs_time_alone(
 
     # the notice has begun, and the file is compared once more before the month leaves: what
     # was written stays written
-    assert len((await archivist.run_pass(wait=cut)).leaving) == 1
-    (written,) = (await archivist.ledger()).values()
-    await archivist.notice(60)
-    assert "the object store did not answer" in str((await archivist.run_pass()).refused)
-    assert await archivist.counts() == counts
+    assert len((await archiver.run_pass(wait=cut)).leaving) == 1
+    (written,) = (await archiver.ledger()).values()
+    await archiver.notice(60)
+    assert "the object store did not answer" in str((await archiver.run_pass()).refused)
+    assert await archiver.counts() == counts
     object_store.heal()
-    month = await archivist.archived()
+    month = await archiver.archived()
     assert (month.file_name, month.sha256) == (written.file_name, written.sha256)
     object_store.cut()
     with pytest.raises(ObjectStoreError, match="did not answer"):
-        await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
-    assert "did not answer" in str(archivist.verify().faults)
+        await archiver.archive.restore_shipments(archiver.connection, [shipment("1Z0001")])
+    assert "did not answer" in str(archiver.verify().faults)
     object_store.heal()
-    await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
-    assert places(archivist.verify()) == []
+    await archiver.archive.restore_shipments(archiver.connection, [shipment("1Z0001")])
+    assert places(archiver.verify()) == []
 
 
 @pytest.mark.usefixtures("two_months")
 async def test_what_was_altered_in_the_store_is_named(
-    archivist: Archivist, object_store: ObjectStore
+    archiver: Archiver, object_store: ObjectStore
 ) -> None:
     async def alter(_seconds: float) -> None:
         key, body = next(
@@ -92,37 +92,37 @@ async def test_what_was_altered_in_the_store_is_named(
         )
         object_store.put(key, body[:100] + bytes([body[100] ^ 1]) + body[101:])
 
-    counts = await archivist.counts()
-    assert len((await archivist.run_pass(wait=alter)).leaving) == 1
-    await archivist.notice(60)
-    assert len((await archivist.run_pass()).failed) == 1
-    assert await archivist.counts() == counts
-    month = await archivist.archived()
+    counts = await archiver.counts()
+    assert len((await archiver.run_pass(wait=alter)).leaving) == 1
+    await archiver.notice(60)
+    assert len((await archiver.run_pass()).failed) == 1
+    assert await archiver.counts() == counts
+    month = await archiver.archived()
     await alter(0)
-    assert str(month.file_name) in str(archivist.verify().faults)
+    assert str(month.file_name) in str(archiver.verify().faults)
 
 
 @pytest.mark.usefixtures("two_months")
 async def test_commands_read_it_and_say_what_is_wrong(
-    archivist: Archivist,
+    archiver: Archiver,
     archive_place: str,
     object_store: ObjectStore,
     shell: Shell,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    use(archivist.database, monkeypatch)
+    use(archiver.database, monkeypatch)
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
     monkeypatch.setenv("STATESVC_ARCHIVE_DIR", archive_place)
 
     async def doctor() -> list[str]:
         settings = load_settings()
         checks = (
-            check_log_archive(archivist.connection, settings),
-            check_body_archive(archivist.connection, settings),
+            check_log_archive(archiver.connection, settings),
+            check_body_archive(archiver.connection, settings),
         )
         return [str(finding) for check in checks async for finding in check]
 
-    month = await archivist.archived()
+    month = await archiver.archived()
     assert "1 months of the log read, 0 files missing" in await shell("archive", "verify")
     assert any("their files are there" in line for line in await doctor())
     object_store.cut()

@@ -18,7 +18,7 @@ from statesvc.database.log_guard import install_guard
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry
 from tests.world.attack import places
-from tests.world.log_archivist import Archivist, shipment
+from tests.world.log_archiver import Archiver, shipment
 from tests.world.shell import Shell, use
 
 ACTIONS = (
@@ -28,10 +28,10 @@ ACTIONS = (
 
 
 @pytest.fixture(autouse=True)
-def _environment(database: Any, monkeypatch: pytest.MonkeyPatch, archivist: Archivist) -> None:
+def _environment(database: Any, monkeypatch: pytest.MonkeyPatch, archiver: Archiver) -> None:
     use(database, monkeypatch)
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
-    monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archivist.folder))
+    monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archiver.folder))
 
 
 @pytest.fixture
@@ -42,105 +42,105 @@ def telemetry() -> Iterator[Telemetry]:
 
 
 async def test_a_month_is_announced_archived_listed_and_verified(
-    archivist: Archivist, shell: Shell
+    archiver: Archiver, shell: Shell
 ) -> None:
-    await install_guard(archivist.database.superuser_dsn)
-    await archivist.two_months()
+    await install_guard(archiver.database.superuser_dsn)
+    await archiver.two_months()
     assert "nothing of the log was archived yet" in await shell("archive", "log", "--list")
     assert "STATESVC_ARCHIVE_LOG_HOT_MONTHS is not set" in await shell(
         "archive", "log", exit_code=2
     )
     assert "run it again" in await shell("archive", "log", "--hot-months", "1", "--no-wait")
     assert "leaving" in await shell("archive", "log", "--list")
-    await archivist.notice(60)
+    await archiver.notice(60)
     assert "1 months archived" in await shell("archive", "log", "--hot-months", "1")
     (listed,) = await shell.json("archive", "log", "--list")
     assert (listed["failures"], listed["dropped_at"] is None) == (0, False)
     # what the guard saw stands in the log beside what the archiver says
-    actions = await archivist.log.rows(ACTIONS)
+    actions = await archiver.log.rows(ACTIONS)
     assert ("archiver", "log.archive", f"log {listed['month'][:7]}") in actions
     assert {actor for actor, verb, _ in actions if verb == "log_ddl"} == {
         "database role statesvc_service"
     }
     assert "1 months of the log read, 0 files missing" in await shell("archive", "verify")
-    await archivist.log.seal()
-    assert places(archivist.verify()) == []
+    await archiver.log.seal()
+    assert places(archiver.verify()) == []
     await shell("verify", "--processes", "2")
-    (archivist.folder / listed["file_name"]).unlink()
+    (archiver.folder / listed["file_name"]).unlink()
     assert "it is missing" in await shell("archive", "verify", exit_code=1)
     assert listed["file_name"] in await shell("verify", "--processes", "1", exit_code=1)
 
 
 async def test_doctor_says_how_far_it_came_and_what_is_missing(
-    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+    archiver: Archiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STATESVC_ARCHIVE_LOG_HOT_MONTHS", "1")
 
     async def output() -> list[str]:
         return [
             str(finding)
-            async for finding in check_log_archive(archivist.connection, load_settings())
+            async for finding in check_log_archive(archiver.connection, load_settings())
         ]
 
     assert "nothing was old enough" in (await output())[0]
-    await archivist.two_months()
-    await archivist.pass_days(31)
+    await archiver.two_months()
+    await archiver.pass_days(31)
     assert "1 months are overdue" in (await output())[0]
-    assert len((await archivist.run_pass()).archived) == 2
-    month = next(iter((await archivist.ledger()).values()))
+    assert len((await archiver.run_pass()).archived) == 2
+    month = next(iter((await archiver.ledger()).values()))
     (found,) = await output()
     assert "2 months; their files are there" in found
-    (archivist.folder / str(month.file_name)).unlink()
+    (archiver.folder / str(month.file_name)).unlink()
     assert "it is missing" in (await output())[0]
     monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
     assert "not set here" in (await output())[0]
 
 
 async def test_doctor_says_that_the_log_stays_in_the_database_without_an_archive(
-    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+    archiver: Archiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("STATESVC_ARCHIVE_LOG_HOT_MONTHS", raising=False)
-    findings = [f async for f in check_log_archive(archivist.connection, load_settings())]
+    findings = [f async for f in check_log_archive(archiver.connection, load_settings())]
     assert ["the whole log stays in the database" in str(finding) for finding in findings] == [True]
 
 
 async def test_a_worker_archives_by_a_process_of_its_own(
-    archivist: Archivist, telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
+    archiver: Archiver, telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STATESVC_ARCHIVE_LOG_HOT_MONTHS", "1")
-    archiver = LogArchiver(
-        archivist.database.service_dsn,
+    job = LogArchiver(
+        archiver.database.service_dsn,
         hot_months=1,
         telemetry=telemetry,
         command=(sys.executable, "-m", "statesvc", "archive", "log", "--no-wait"),
     )
-    assert await archiver.once() is None, "nothing is due"
-    await archivist.two_months()
-    assert await archiver.once() == 0
-    await archivist.notice(60)
-    assert await archiver.once() == 0
+    assert await job.once() is None, "nothing is due"
+    await archiver.two_months()
+    assert await job.once() == 0
+    await archiver.notice(60)
+    assert await job.once() == 0
     assert (
-        await archivist.log.rows(
+        await archiver.log.rows(
             f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'"
         )
         == []
     )
-    assert await archiver.once() is None
+    assert await job.once() is None
 
 
 @pytest.mark.usefixtures("two_months")
 async def test_a_worker_that_stops_ends_what_it_began(
-    archivist: Archivist, telemetry: Telemetry
+    archiver: Archiver, telemetry: Telemetry
 ) -> None:
-    archiver = LogArchiver(
-        archivist.database.service_dsn,
+    job = LogArchiver(
+        archiver.database.service_dsn,
         hot_months=1,
         telemetry=telemetry,
         command=(sys.executable, "-c", "import time; time.sleep(600)"),
     )
-    pass_ = asyncio.create_task(archiver.once())
+    pass_ = asyncio.create_task(job.once())
     await asyncio.sleep(0.5)
-    archiver.stop()
+    job.stop()
     assert await asyncio.wait_for(pass_, 10) is None
 
 
@@ -154,7 +154,7 @@ def test_no_role_has_pyarrow_in_its_memory(role: str) -> None:
 
 
 async def test_without_pyarrow_it_says_what_to_install(
-    archivist: Archivist, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    archiver: Archiver, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [
         name
@@ -168,4 +168,4 @@ async def test_without_pyarrow_it_says_what_to_install(
     assert "pip install 'statesvc[archive]'" in await shell(
         "archive", "log", "--hot-months", "1", exit_code=1
     )
-    assert archivist.files() == []
+    assert archiver.files() == []

@@ -15,11 +15,11 @@ from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.statesvc.api.test_erasure import dump
 from tests.statesvc.append.test_locked_shipments import LEFT, workers
 from tests.statesvc.privacy.legible_values import legible
-from tests.world import log_archivist
+from tests.world import log_archiver
 from tests.world.attack import places
-from tests.world.log_archivist import DAY, Archivist
+from tests.world.log_archiver import DAY, Archiver
 from tests.world.log_builder import scan
-from tests.world.shop import CARRIER_ID, Shop, says, shipment
+from tests.world.worker_harness import CARRIER_ID, WorkerHarness, push_body, shipment
 
 PERSON = ("Zebedee Quux", "Zanzibar Lane 77", "Under the blue pot")
 OTHER = "Mortimer Other"
@@ -32,14 +32,14 @@ LIVELY = [f"M{n}" for n in range(10)]
 
 def scans(minute: int, status: str) -> list[bytes]:
     return [
-        says({"number": number, "status": status, "minute": minute, "signed_by": OTHER})
+        push_body({"number": number, "status": status, "minute": minute, "signed_by": OTHER})
         for number in LIVELY
     ]
 
 
-async def months_of(shop: Shop, number: str) -> int:
+async def months_of(harness: WorkerHarness, number: str) -> int:
     """Return in how many months the tables have events of a shipment."""
-    found: int = await shop.value(
+    found: int = await harness.value(
         "SELECT count(DISTINCT date_trunc('month', recorded_at AT TIME ZONE 'UTC')) FROM"
         " statesvc.event WHERE shipment_id = %s",
         shipment(number),
@@ -47,22 +47,22 @@ async def months_of(shop: Shop, number: str) -> int:
     return found
 
 
-async def until_month_turns(archivist: Archivist, *, before_seconds: float) -> None:
-    now = (await archivist.database.clock.now()).astimezone(UTC)
+async def until_month_turns(archiver: Archiver, *, before_seconds: float) -> None:
+    now = (await archiver.database.clock.now()).astimezone(UTC)
     turn = datetime(now.year + now.month // 12, now.month % 12 + 1, 1, tzinfo=UTC)
-    await archivist.database.clock.advance((turn - now).total_seconds() - before_seconds)
+    await archiver.database.clock.advance((turn - now).total_seconds() - before_seconds)
 
 
 @pytest.mark.parametrize("erased_while", ["partly_archived", "brought_back"])
 async def test_a_month_that_ends_under_traffic_is_archived_and_its_people_can_be_erased(
-    shop: Shop, archivist: Archivist, api: Any, erased_while: str
+    harness: WorkerHarness, archiver: Archiver, api: Any, erased_while: str
 ) -> None:
-    clock = archivist.database.clock
-    await until_month_turns(archivist, before_seconds=50)
-    await archivist.log.act()
-    async with workers(shop, 2):
-        await shop.push(
-            says(
+    clock = archiver.database.clock
+    await until_month_turns(archiver, before_seconds=50)
+    await archiver.log.act()
+    async with workers(harness, 2):
+        await harness.push(
+            push_body(
                 {
                     "number": PARTLY,
                     "status": "picked_up",
@@ -71,9 +71,9 @@ async def test_a_month_that_ends_under_traffic_is_archived_and_its_people_can_be
                 }
             )
         )
-        await shop.until(LEFT, 0)
-        await shop.push(
-            says(
+        await harness.until(LEFT, 0)
+        await harness.push(
+            push_body(
                 {
                     "number": PARTLY,
                     "status": "in_transit",
@@ -85,66 +85,70 @@ async def test_a_month_that_ends_under_traffic_is_archived_and_its_people_can_be
         for minute, status in enumerate(
             ("picked_up", "in_transit", "in_transit", "out_for_delivery")
         ):
-            await shop.push(*scans(minute, status))
+            await harness.push(*scans(minute, status))
             if not minute:
                 # the month before has entries of each, however quickly the clock goes on
-                await shop.until(LEFT, 0)
+                await harness.until(LEFT, 0)
             # neither waits for the other: the month turns between two of these, or inside a
             # transaction
             await clock.advance(20)
-            await archivist.log.seal()
-        await shop.until(LEFT, 0)
-        await shop.push(*scans(5, "in_transit"))
-        await shop.until(LEFT, 0)
-        await archivist.log.seal()
-        assert await months_of(shop, "M0") == 2
-        assert await months_of(shop, PARTLY) == 1
+            await archiver.log.seal()
+        await harness.until(LEFT, 0)
+        await harness.push(*scans(5, "in_transit"))
+        await harness.until(LEFT, 0)
+        await archiver.log.seal()
+        assert await months_of(harness, "M0") == 2
+        assert await months_of(harness, PARTLY) == 1
 
         await clock.advance(32 * DAY)
-        await shop.push(*scans(6, "delivered"))
-        archived, _ = await asyncio.gather(archivist.run_pass(), shop.push(*scans(7, "in_transit")))
-        assert (len(archived.archived), archived.failed) == (1, [])
-        await shop.push(
-            says({"number": PARTLY, "status": "delivered", "minute": 8, "signed_by": PERSON[0]})
+        await harness.push(*scans(6, "delivered"))
+        archived, _ = await asyncio.gather(
+            archiver.run_pass(), harness.push(*scans(7, "in_transit"))
         )
-        await shop.until(LEFT, 0)
-    await archivist.log.seal()
+        assert (len(archived.archived), archived.failed) == (1, [])
+        await harness.push(
+            push_body(
+                {"number": PARTLY, "status": "delivered", "minute": 8, "signed_by": PERSON[0]}
+            )
+        )
+        await harness.until(LEFT, 0)
+    await archiver.log.seal()
     assert (
-        await shop.value(
+        await harness.value(
             "SELECT version FROM statesvc.stream WHERE shipment_id = %s", shipment(PARTLY)
         )
         == 3
     )
-    assert await months_of(shop, PARTLY) == 1, "its first entries are archived"
-    assert PERSON[0].encode() in await legible(shop.connection, cells(archivist.folder))
+    assert await months_of(harness, PARTLY) == 1, "its first entries are archived"
+    assert PERSON[0].encode() in await legible(harness.connection, cells(archiver.folder))
     if erased_while == "brought_back":
-        await archivist.archive.restore_shipments(archivist.connection, [shipment(PARTLY)])
-        assert await months_of(shop, PARTLY) == 2
+        await archiver.archive.restore_shipments(archiver.connection, [shipment(PARTLY)])
+        assert await months_of(harness, PARTLY) == 2
 
     erasure = Erasure(
         carrier_id=CARRIER_ID, tracking_number=PARTLY, why="asked to", actor="tester", backup_days=7
     )
-    assert (await erase(shop.connection, erasure)).shipments == [shipment(PARTLY)]
-    await archivist.log.seal()
+    assert (await erase(harness.connection, erasure)).shipments == [shipment(PARTLY)]
+    await archiver.log.seal()
 
-    legibly = await legible(shop.connection, cells(archivist.folder))
+    legibly = await legible(harness.connection, cells(archiver.folder))
     assert [word for word in PERSON if word.encode() in legibly] == []
     assert OTHER.encode() in legibly
     async with await AsyncConnection.connect(
-        archivist.database.superuser_dsn, autocommit=True
+        archiver.database.superuser_dsn, autocommit=True
     ) as owner:
         dumped = await dump(owner)
     assert [word for word in PERSON if word in dumped] == []
-    assert places(archivist.verify()) == []
+    assert places(archiver.verify()) == []
     compared = Rebuild(
-        owner_dsn=archivist.database.owner_dsn,
+        owner_dsn=archiver.database.owner_dsn,
         actor="tester",
         processes=1,
         progress=lambda *_: None,
-        archive=archivist.archive,
+        archive=archiver.archive,
     )
     events, drift = await compared.compare()
-    assert (events, drift) == (await shop.value("SELECT sum(version) FROM statesvc.stream"), [])
+    assert (events, drift) == (await harness.value("SELECT sum(version) FROM statesvc.stream"), [])
 
     trail = (
         await api.get(
@@ -164,7 +168,7 @@ async def test_a_month_that_ends_under_traffic_is_archived_and_its_people_can_be
         ("in_transit", "delivered"),
     ]
     assert [word for word in PERSON if word in str(trail)] == []
-    assert places(archivist.verify()) == []
+    assert places(archiver.verify()) == []
 
 
 WORD = "Zebedee Quux"
@@ -184,36 +188,34 @@ def cells(folder: Path) -> Iterator[bytes]:
 
 
 async def test_after_an_erasure_neither_tables_nor_files_tell_of_the_person(
-    archivist: Archivist,
+    archiver: Archiver,
 ) -> None:
-    await archivist.log.say(scan("1Z0050", 1, None, signed_by=WORD))
-    await archivist.log.say(scan("1Z0051", 1, None, signed_by=OTHER))
-    await archivist.two_months()
-    month = await archivist.archived()
-    files = {path.name: path.read_bytes() for path in archivist.folder.iterdir()}
+    await archiver.log.append(scan("1Z0050", 1, None, signed_by=WORD))
+    await archiver.log.append(scan("1Z0051", 1, None, signed_by=OTHER))
+    await archiver.two_months()
+    month = await archiver.archived()
+    files = {path.name: path.read_bytes() for path in archiver.folder.iterdir()}
     assert (
-        await archivist.log.rows(
-            f"SELECT FROM statesvc.event WHERE shipment_id = '{log_archivist.shipment('1Z0050')}'"
+        await archiver.log.rows(
+            f"SELECT FROM statesvc.event WHERE shipment_id = '{log_archiver.shipment('1Z0050')}'"
         )
         == []
     )
-    legibly = await legible(archivist.connection, cells(archivist.folder))
+    legibly = await legible(archiver.connection, cells(archiver.folder))
     assert WORD.encode() in legibly, "the hunt finds what is there"
-    assert WORD.encode() not in await legible(archivist.connection), "it was in the file alone"
+    assert WORD.encode() not in await legible(archiver.connection), "it was in the file alone"
     erasure = Erasure(
         carrier_id="ups", tracking_number="1Z0050", why="asked to", actor="tester", backup_days=7
     )
-    assert (await erase(archivist.connection, erasure)).shipments == [
-        log_archivist.shipment("1Z0050")
+    assert (await erase(archiver.connection, erasure)).shipments == [
+        log_archiver.shipment("1Z0050")
     ]
-    legibly = await legible(archivist.connection, cells(archivist.folder))
+    legibly = await legible(archiver.connection, cells(archiver.folder))
     assert WORD.encode() not in legibly
     assert OTHER.encode() in legibly
-    await archivist.archive.restore_shipments(
-        archivist.connection, [log_archivist.shipment("1Z0050")]
-    )
-    assert WORD.encode() not in await legible(archivist.connection)
-    assert {path.name: path.read_bytes() for path in archivist.folder.iterdir()} == files
-    await archivist.log.seal()
-    assert places(archivist.verify()) == []
+    await archiver.archive.restore_shipments(archiver.connection, [log_archiver.shipment("1Z0050")])
+    assert WORD.encode() not in await legible(archiver.connection)
+    assert {path.name: path.read_bytes() for path in archiver.folder.iterdir()} == files
+    await archiver.log.seal()
+    assert places(archiver.verify()) == []
     assert month.file_name in files

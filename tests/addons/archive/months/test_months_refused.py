@@ -17,7 +17,7 @@ from statesvc.files.archive_folder import read_back
 from tests.addons.archive.months import dying
 from tests.world.attack import places
 from tests.world.forked import fork
-from tests.world.log_archivist import Archivist
+from tests.world.log_archiver import Archiver
 from tests.world.mounts import mounted_tmpfs
 from tests.world.object_store import ObjectStore
 
@@ -59,88 +59,88 @@ def put_back(folder: Path) -> None:
     away(folder).rename(folder)
 
 
-async def first_archived(archivist: Archivist) -> dict[str, int]:
+async def first_archived(archiver: Archiver) -> dict[str, int]:
     """Archive the first month; the second one is due."""
-    await archivist.two_months()
-    await archivist.archived()
-    await archivist.pass_days(31)
-    return await archivist.counts()
+    await archiver.two_months()
+    await archiver.archived()
+    await archiver.pass_days(31)
+    return await archiver.counts()
 
 
 @pytest.mark.parametrize(
     "break_it", [absent, empty, of_another_installation, half_written, without_heads]
 )
 async def test_a_month_stays_until_the_archive_is_back(
-    archivist: Archivist, break_it: Callable[[Path], None]
+    archiver: Archiver, break_it: Callable[[Path], None]
 ) -> None:
-    counts = await first_archived(archivist)
-    break_it(archivist.folder)
-    outcome = await archivist.run_pass()
-    assert str(archivist.folder) in str(outcome.refused)
+    counts = await first_archived(archiver)
+    break_it(archiver.folder)
+    outcome = await archiver.run_pass()
+    assert str(archiver.folder) in str(outcome.refused)
     assert (
         outcome.archived,
         outcome.packed,
-        await archivist.counts(),
-        len(await archivist.ledger()),
+        await archiver.counts(),
+        len(await archiver.ledger()),
     ) == ([], 0, counts, 1)
-    put_back(archivist.folder)
-    outcome = await archivist.run_pass()
+    put_back(archiver.folder)
+    outcome = await archiver.run_pass()
     assert (outcome.refused, len(outcome.archived)) == (None, 1)
-    assert await read_refusal(archivist.connection) is None
-    assert places(archivist.verify()) == []
+    assert await read_refusal(archiver.connection) is None
+    assert places(archiver.verify()) == []
 
 
 @pytest.mark.parametrize("break_it", [absent, empty, half_written])
 async def test_a_place_that_goes_during_the_notice_keeps_the_month(
-    archivist: Archivist, break_it: Callable[[Path], None]
+    archiver: Archiver, break_it: Callable[[Path], None]
 ) -> None:
-    counts = await first_archived(archivist)
+    counts = await first_archived(archiver)
 
     async def wait(seconds: float) -> None:
-        break_it(archivist.folder)
-        await archivist.notice(seconds)
+        break_it(archiver.folder)
+        await archiver.notice(seconds)
 
-    assert (await archivist.run_pass(wait=wait)).refused is not None
-    assert await archivist.counts() == counts
-    put_back(archivist.folder)
-    assert len((await archivist.run_pass()).archived) == 1
-    assert places(archivist.verify()) == []
+    assert (await archiver.run_pass(wait=wait)).refused is not None
+    assert await archiver.counts() == counts
+    put_back(archiver.folder)
+    assert len((await archiver.run_pass()).archived) == 1
+    assert places(archiver.verify()) == []
 
 
-async def test_the_first_month_of_all_stays_where_its_file_went(archivist: Archivist) -> None:
+async def test_the_first_month_of_all_stays_where_its_file_went(archiver: Archiver) -> None:
     # no ledger names a file yet that could be missing
-    await archivist.two_months()
-    counts = await archivist.counts()
+    await archiver.two_months()
+    counts = await archiver.counts()
 
     async def wait(seconds: float) -> None:
-        empty(archivist.folder)
-        await archivist.notice(seconds)
+        empty(archiver.folder)
+        await archiver.notice(seconds)
 
-    outcome = await archivist.run_pass(wait=wait)
+    outcome = await archiver.run_pass(wait=wait)
     assert (outcome.archived, len(outcome.failed)) == ([], 1)
-    assert await archivist.counts() == counts
-    assert len((await archivist.run_pass()).archived) == 1
-    assert places(archivist.verify()) == []
+    assert await archiver.counts() == counts
+    assert len((await archiver.run_pass()).archived) == 1
+    assert places(archiver.verify()) == []
 
 
 async def test_a_place_that_goes_after_the_file_was_read_back_keeps_the_month(
-    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+    archiver: Archiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counts = await first_archived(archivist)
+    counts = await first_archived(archiver)
 
     def then_gone(path: Path) -> bytes:
         digest = read_back(path)
         if path.name.endswith(".shipments.parquet"):
-            empty(archivist.folder)
+            empty(archiver.folder)
         return digest
 
     with monkeypatch.context() as leaving:
         leaving.setattr(archive_pass, "read_back", then_gone)
-        assert (await archivist.run_pass()).refused is not None
-    assert await archivist.counts() == counts
-    put_back(archivist.folder)
-    assert len((await archivist.run_pass()).archived) == 1
-    assert places(archivist.verify()) == []
+        assert (await archiver.run_pass()).refused is not None
+    assert await archiver.counts() == counts
+    put_back(archiver.folder)
+    assert len((await archiver.run_pass()).archived) == 1
+    assert places(archiver.verify()) == []
 
 
 @pytest.mark.parametrize(
@@ -153,42 +153,42 @@ async def test_a_place_that_goes_after_the_file_was_read_back_keeps_the_month(
     ],
 )
 async def test_an_archiver_is_killed_and_then_the_volume_goes(
-    archivist: Archivist, tmp_path: Path, step: str, when: str
+    archiver: Archiver, tmp_path: Path, step: str, when: str
 ) -> None:
-    counts = await first_archived(archivist)
-    arguments = (archivist.database.service_dsn, str(archivist.folder), step, when)
+    counts = await first_archived(archiver)
+    arguments = (archiver.database.service_dsn, str(archiver.folder), step, when)
     child = await fork(
         dying.__name__, arguments, environment=os.environ, output=tmp_path / "printed"
     )
     assert await child.wait() == -signal.SIGKILL
-    with mounted_tmpfs(archivist.folder):
-        assert "none of the" in str((await archivist.run_pass()).refused)
-        await archivist.notice(60)
-        assert "none of the" in str((await archivist.run_pass()).refused)
-        assert (archivist.files(), await archivist.counts()) == ([], counts)
-    assert len((await archivist.run_pass()).archived) == 1
-    assert places(archivist.verify()) == []
+    with mounted_tmpfs(archiver.folder):
+        assert "none of the" in str((await archiver.run_pass()).refused)
+        await archiver.notice(60)
+        assert "none of the" in str((await archiver.run_pass()).refused)
+        assert (archiver.files(), await archiver.counts()) == ([], counts)
+    assert len((await archiver.run_pass()).archived) == 1
+    assert places(archiver.verify()) == []
 
 
-async def test_volumes_that_are_read_only_or_full_keep_the_month(archivist: Archivist) -> None:
-    with mounted_tmpfs(archivist.folder, size="512k") as remount:
-        counts = await first_archived(archivist)
+async def test_volumes_that_are_read_only_or_full_keep_the_month(archiver: Archiver) -> None:
+    with mounted_tmpfs(archiver.folder, size="512k") as remount:
+        counts = await first_archived(archiver)
         remount("ro")
-        assert "read-only" in str((await archivist.run_pass()).refused)
+        assert "read-only" in str((await archiver.run_pass()).refused)
         remount("rw")
-        ballast = archivist.folder / "ballast"
+        ballast = archiver.folder / "ballast"
         with pytest.raises(OSError, match="No space"):
             ballast.write_bytes(bytes(1 << 20))
-        outcome = await archivist.run_pass()
+        outcome = await archiver.run_pass()
         assert (
             outcome.refused,
             outcome.archived,
             len(outcome.failed),
-            await archivist.counts(),
+            await archiver.counts(),
         ) == (None, [], 1, counts)
         ballast.unlink()
-        assert len((await archivist.run_pass()).archived) == 1
-        assert places(archivist.verify()) == []
+        assert len((await archiver.run_pass()).archived) == 1
+        assert places(archiver.verify()) == []
 
 
 class TestInAnObjectStore:
@@ -197,9 +197,9 @@ class TestInAnObjectStore:
         return object_store.place("months")
 
     async def test_objects_that_are_missing_or_cut_short_keep_the_month(
-        self, archivist: Archivist, object_store: ObjectStore
+        self, archiver: Archiver, object_store: ObjectStore
     ) -> None:
-        counts = await first_archived(archivist)
+        counts = await first_archived(archiver)
         objects: dict[str, Any] = object_store.objects
         entries = next(key for key in objects if key.count(".") == 1 and key.endswith(".parquet"))
         for change in ("delete", "cut"):
@@ -207,12 +207,12 @@ class TestInAnObjectStore:
                 object_store.delete(entries)
             else:
                 object_store.put(entries, objects[entries][:-1])
-            assert "files that were archived" in str((await archivist.run_pass()).refused)
-            assert await archivist.counts() == counts
+            assert "files that were archived" in str((await archiver.run_pass()).refused)
+            assert await archiver.counts() == counts
         object_store.delete(*objects)
-        assert (await archivist.run_pass()).refused is not None
-        assert (object_store.objects, await archivist.counts()) == ({}, counts)
+        assert (await archiver.run_pass()).refused is not None
+        assert (object_store.objects, await archiver.counts()) == ({}, counts)
         for key, content in objects.items():
             object_store.put(key, content)
-        assert len((await archivist.run_pass()).archived) == 1
-        assert places(archivist.verify()) == []
+        assert len((await archiver.run_pass()).archived) == 1
+        assert places(archiver.verify()) == []

@@ -16,7 +16,7 @@ from statesvc.addons.evidence.verify_evidence import all_flaws, read_keys
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.world.attack import attack, places
 from tests.world.deliver import deliver
-from tests.world.log_archivist import Archivist
+from tests.world.log_archiver import Archiver
 from tests.world.log_builder import scan
 
 SUBSCRIBE = """
@@ -26,66 +26,66 @@ VALUES (gen_random_uuid(), statesvc.clock(), 't', 't', 'https://shop.example/', 
 TOLD, WAITING = "1Z0808", "1Z0909"
 
 
-async def two_silent_months(archivist: Archivist) -> None:
+async def two_silent_months(archiver: Archiver) -> None:
     """Two numbers are never heard of: of one the subscriber was told, of the other it waits to be.
 
     Then a month of other things.
     """
-    await archivist.log.parcel("1Z0001", 1)
-    await archivist.connection.execute(SUBSCRIBE)
-    await archivist.never_heard(TOLD)
-    assert len(await deliver(archivist.connection, archivist.log.keyring)) == 1
-    await archivist.never_heard(WAITING)
-    await archivist.log.seal()
-    await archivist.pass_days(31)
-    await archivist.log.parcel("1Z0007")
-    await archivist.log.seal()
-    await archivist.pass_days(31)
+    await archiver.log.parcel("1Z0001", 1)
+    await archiver.connection.execute(SUBSCRIBE)
+    await archiver.never_heard(TOLD)
+    assert len(await deliver(archiver.connection, archiver.log.keyring)) == 1
+    await archiver.never_heard(WAITING)
+    await archiver.log.seal()
+    await archiver.pass_days(31)
+    await archiver.log.parcel("1Z0007")
+    await archiver.log.seal()
+    await archiver.pass_days(31)
 
 
-async def bundle_of(archivist: Archivist, number: str) -> dict[str, Any]:
+async def bundle_of(archiver: Archiver, number: str) -> dict[str, Any]:
     wanted = Wanted(
         carrier_id="ups",
         number=number,
         discriminator=None,
-        keyring=archivist.log.keyring,
+        keyring=archiver.log.keyring,
         personal=True,
         archive=None,
     )
-    return (await gather(archivist.connection, wanted)).sealed()
+    return (await gather(archiver.connection, wanted)).sealed()
 
 
 async def test_a_log_with_them_is_sound_before_and_after_its_month_is_archived(
-    archivist: Archivist,
+    archiver: Archiver,
 ) -> None:
-    await two_silent_months(archivist)
-    assert places(archivist.verify()) == []
-    entries = archivist.verify().entries
-    await archivist.archived()
-    assert (await archivist.log.rows("SELECT count(*) FROM statesvc.observation"))[0][0] == 0
-    report = archivist.verify()
+    await two_silent_months(archiver)
+    assert places(archiver.verify()) == []
+    entries = archiver.verify().entries
+    await archiver.archived()
+    assert (await archiver.log.rows("SELECT count(*) FROM statesvc.observation"))[0][0] == 0
+    report = archiver.verify()
     # and the entry that says that the month was archived
     assert (places(report), report.entries) == ([], entries + 1)
     assert any(
-        WAITING in body for body in await deliver(archivist.connection, archivist.log.keyring)
+        WAITING in body for body in await deliver(archiver.connection, archiver.log.keyring)
     ), "what waited is still told"
-    await archivist.log.seal()
-    assert places(archivist.verify()) == []
+    await archiver.log.seal()
+    assert places(archiver.verify()) == []
     task = Rebuild(
-        owner_dsn=archivist.database.owner_dsn,
+        owner_dsn=archiver.database.owner_dsn,
         actor="t",
         processes=1,
         progress=lambda *_: None,
-        archive=archivist.archive,
+        archive=archiver.archive,
     )
     assert (await task.compare())[1] == []
 
 
 async def test_what_a_subscriber_was_told_is_shown_before_and_after_its_month_is_archived(
-    archivist: Archivist, api: Any
+    archiver: Archiver, api: Any
 ) -> None:
-    await two_silent_months(archivist)
-    ((subscription_id,),) = await archivist.log.rows(
+    await two_silent_months(archiver)
+    ((subscription_id,),) = await archiver.log.rows(
         "SELECT subscription_id FROM statesvc.subscription"
     )
     path = f"/v1/subscriptions/{subscription_id}/notifications"
@@ -110,7 +110,7 @@ async def test_what_a_subscriber_was_told_is_shown_before_and_after_its_month_is
         "shown",
         TOLD,
     )
-    await archivist.archived()
+    await archiver.archived()
     everything = (await api.get(path, scopes="ops subscriptions")).body["items"]
     silent = [
         (one["tracking_number"], one["outcome"])
@@ -119,15 +119,13 @@ async def test_what_a_subscriber_was_told_is_shown_before_and_after_its_month_is
     ]
     assert silent == [(WAITING, "waiting")], "how the other ended has left the database"
     assert await told(TOLD) == before
-    assert archivist.verify().faults == []
+    assert archiver.verify().faults == []
     again = await api.call(
         "POST", f"{path}/{listed['webhook_id']}/resend", scopes="ops subscriptions"
     )
     assert (again.status, again.body["outcome"]) == (200, "waiting"), again.body
     sent = [
-        body
-        for _ in range(2)
-        for body in await deliver(archivist.connection, archivist.log.keyring)
+        body for _ in range(2) for body in await deliver(archiver.connection, archiver.log.keyring)
     ]
     assert shown["body"] in sent
     (listed,), shown = await told(TOLD)
@@ -137,25 +135,25 @@ async def test_what_a_subscriber_was_told_is_shown_before_and_after_its_month_is
     )
 
 
-async def test_one_that_was_changed_is_found(archivist: Archivist) -> None:
-    await archivist.never_heard(TOLD)
-    await archivist.log.seal()
+async def test_one_that_was_changed_is_found(archiver: Archiver) -> None:
+    await archiver.never_heard(TOLD)
+    await archiver.log.seal()
     await attack(
-        archivist.database, "UPDATE statesvc.observation SET since = since - interval '1 day'"
+        archiver.database, "UPDATE statesvc.observation SET since = since - interval '1 day'"
     )
-    assert {fault.field for fault in archivist.verify().faults} == {"since"}
+    assert {fault.field for fault in archiver.verify().faults} == {"since"}
 
 
 async def test_there_is_no_evidence_of_what_nobody_said_and_what_is_said_later_verifies(
-    archivist: Archivist,
+    archiver: Archiver,
 ) -> None:
-    await two_silent_months(archivist)
+    await two_silent_months(archiver)
     with pytest.raises(UnknownShipmentError):
-        await bundle_of(archivist, TOLD)
-    await archivist.archived()
-    await archivist.log.say(scan(TOLD, 0, Status.IN_TRANSIT))
-    await archivist.log.seal()
-    bundle = await bundle_of(archivist, TOLD)
+        await bundle_of(archiver, TOLD)
+    await archiver.archived()
+    await archiver.log.append(scan(TOLD, 0, Status.IN_TRANSIT))
+    await archiver.log.seal()
+    bundle = await bundle_of(archiver, TOLD)
     keys = bundle["log"]["keys"]
     assert check(json.dumps(bundle).encode(), [VerifierKey.parse(key) for key in keys]) == []
     assert list(all_flaws(bundle, read_keys(keys), {})) == []

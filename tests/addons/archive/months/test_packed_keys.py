@@ -13,7 +13,7 @@ from events.vocabulary import Status, Verdict
 from statesvc.addons.archive.month import is_packing_due, pack_keys
 from tests.addons.archive.months.test_late import verdicts
 from tests.world.attack import attack, places
-from tests.world.log_archivist import Archivist, shipment
+from tests.world.log_archiver import Archiver, shipment
 from tests.world.log_builder import scan
 
 KEYS = "SELECT count(*) FROM statesvc.event_key WHERE shipment_id = '{}'"
@@ -24,20 +24,20 @@ PACKED = (
 VERSION = "SELECT version FROM statesvc.stream WHERE shipment_id = '{}'"
 
 
-async def _value(archivist: Archivist, query: str, number: str) -> Any:
-    return (await archivist.log.rows(query.format(shipment(number))))[0][0]
+async def _value(archiver: Archiver, query: str, number: str) -> Any:
+    return (await archiver.log.rows(query.format(shipment(number))))[0][0]
 
 
-async def _archive_a_story(archivist: Archivist, *readings: Any) -> None:
+async def _archive_a_story(archiver: Archiver, *readings: Any) -> None:
     """Archive a story in a month of its own."""
-    await archivist.log.say(*readings)
-    await archivist.log.seal()
-    await archivist.pass_days(70)
-    await archivist.archived()
+    await archiver.log.append(*readings)
+    await archiver.log.seal()
+    await archiver.pass_days(70)
+    await archiver.archived()
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_no_event_takes_effect_twice_after_its_key_was_packed(archivist: Archivist) -> None:
+async def test_no_event_takes_effect_twice_after_its_key_was_packed(archiver: Archiver) -> None:
     said = [
         scan("1Z0001", 0, Status.INFO_RECEIVED),
         scan("1Z0003", 0, Status.INFO_RECEIVED),
@@ -45,72 +45,72 @@ async def test_no_event_takes_effect_twice_after_its_key_was_packed(archivist: A
         scan("1Z0002", 50, None, code="B2", native_id="scan-1Z0002"),
         scan("1Z0001", 900, None),
     ]
-    before = await verdicts(archivist, *said)
-    events = await _value(archivist, KEYS, "1Z0001")
-    await archivist.archived()
-    assert await _value(archivist, KEYS, "1Z0001") == 0
-    assert await _value(archivist, PACKED, "1Z0001") == events
+    before = await verdicts(archiver, *said)
+    events = await _value(archiver, KEYS, "1Z0001")
+    await archiver.archived()
+    assert await _value(archiver, KEYS, "1Z0001") == 0
+    assert await _value(archiver, PACKED, "1Z0001") == events
     # a shipment that goes on keeps its keys, and so does an id that any shipment may be said to
     # have
-    assert await _value(archivist, PACKED, "1Z0003") is None
-    assert await _value(archivist, KEYS, "1Z0002") == 1
-    assert not await is_packing_due(archivist.connection)
+    assert await _value(archiver, PACKED, "1Z0003") is None
+    assert await _value(archiver, KEYS, "1Z0002") == 1
+    assert not await is_packing_due(archiver.connection)
     # oldest first
     assert (
-        await verdicts(archivist, *said)
+        await verdicts(archiver, *said)
         == before
         == [*map(Verdict, ("duplicate", "duplicate", "duplicate", "conflict", "appended"))]
     )
-    assert places(archivist.verify()) == []
+    assert places(archiver.verify()) == []
 
 
 @pytest.mark.usefixtures("two_months")
 async def test_a_late_scan_of_a_packed_shipment_is_appended_once_and_packed_later(
-    archivist: Archivist,
+    archiver: Archiver,
 ) -> None:
-    await archivist.archived()
+    await archiver.archived()
     version, packed = (
-        await _value(archivist, VERSION, "1Z0001"),
-        await _value(archivist, PACKED, "1Z0001"),
+        await _value(archiver, VERSION, "1Z0001"),
+        await _value(archiver, PACKED, "1Z0001"),
     )
     for _ in range(2):
-        await archivist.log.say(scan("1Z0001", 0, Status.INFO_RECEIVED), scan("1Z0001", 900, None))
-        assert await _value(archivist, VERSION, "1Z0001") == version + 1
-    await archivist.log.seal()
-    assert places(archivist.verify()) == []
-    await archivist.pass_days(100)
-    await archivist.run_pass()
-    assert await _value(archivist, KEYS, "1Z0001") == 0
-    assert await _value(archivist, PACKED, "1Z0001") == packed + 1
-    await archivist.log.say(scan("1Z0001", 900, None))
-    assert await _value(archivist, VERSION, "1Z0001") == version + 1
-    await archivist.log.seal()
-    assert places(archivist.verify()) == []
+        await archiver.log.append(
+            scan("1Z0001", 0, Status.INFO_RECEIVED), scan("1Z0001", 900, None)
+        )
+        assert await _value(archiver, VERSION, "1Z0001") == version + 1
+    await archiver.log.seal()
+    assert places(archiver.verify()) == []
+    await archiver.pass_days(100)
+    await archiver.run_pass()
+    assert await _value(archiver, KEYS, "1Z0001") == 0
+    assert await _value(archiver, PACKED, "1Z0001") == packed + 1
+    await archiver.log.append(scan("1Z0001", 900, None))
+    assert await _value(archiver, VERSION, "1Z0001") == version + 1
+    await archiver.log.seal()
+    assert places(archiver.verify()) == []
 
 
-async def test_what_a_scan_carried_is_not_said_again(archivist: Archivist) -> None:
+async def test_what_a_scan_carried_is_not_said_again(archiver: Archiver) -> None:
     first = replace(scan("1Z0009", 0, Status.INFO_RECEIVED), estimated_delivery="2026-11-25")
     other = scan("1Z0009", 5, Status.IN_TRANSIT)
-    await _archive_a_story(archivist, first, other)
-    assert await archivist.log.rows(PACKED.format(shipment("1Z0009"))) == [(2, 1)]
+    await _archive_a_story(archiver, first, other)
+    assert await archiver.log.rows(PACKED.format(shipment("1Z0009"))) == [(2, 1)]
     for reading, version in (
         (first, 2),
         (replace(first, estimated_delivery="2026-11-26"), 3),
         (replace(first, estimated_delivery="2026-11-26"), 3),
         (replace(other, estimated_delivery="2026-11-25"), 4),
     ):
-        await archivist.log.say(reading)
-        assert await _value(archivist, VERSION, "1Z0009") == version
-    await archivist.log.seal()
-    assert places(archivist.verify()) == []
+        await archiver.log.append(reading)
+        assert await _value(archiver, VERSION, "1Z0009") == version
+    await archiver.log.seal()
+    assert places(archiver.verify()) == []
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_no_key_goes_that_its_set_does_not_hold(archivist: Archivist) -> None:
-    await archivist.archived()
-    async with await AsyncConnection.connect(
-        archivist.database.owner_dsn, autocommit=True
-    ) as owner:
+async def test_no_key_goes_that_its_set_does_not_hold(archiver: Archiver) -> None:
+    await archiver.archived()
+    async with await AsyncConnection.connect(archiver.database.owner_dsn, autocommit=True) as owner:
         for packing in ("", "on"):
             await owner.execute("SELECT set_config('statesvc.packing_keys', %s, false)", (packing,))
             with pytest.raises(psycopg.DatabaseError, match="is refused") as refused:
@@ -119,44 +119,44 @@ async def test_no_key_goes_that_its_set_does_not_hold(archivist: Archivist) -> N
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_a_shipment_that_is_locked_is_packed_by_a_later_pass(archivist: Archivist) -> None:
-    await archivist.run_pass()
+async def test_a_shipment_that_is_locked_is_packed_by_a_later_pass(archiver: Archiver) -> None:
+    await archiver.run_pass()
     async with (
-        await AsyncConnection.connect(archivist.database.owner_dsn, autocommit=True) as owner,
+        await AsyncConnection.connect(archiver.database.owner_dsn, autocommit=True) as owner,
         owner.transaction(),
     ):
         await owner.execute("UPDATE statesvc.log_archive SET packed_at = NULL")
-    await archivist.log.say(scan("1Z0001", 900, None))
-    await archivist.log.seal()
-    await archivist.pass_days(100)
+    await archiver.log.append(scan("1Z0001", 900, None))
+    await archiver.log.seal()
+    await archiver.pass_days(100)
     async with (
-        await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as holder,
+        await AsyncConnection.connect(archiver.database.service_dsn, autocommit=True) as holder,
         holder.transaction(),
     ):
         await holder.execute(
             "SELECT FROM statesvc.stream WHERE shipment_id = %s FOR NO KEY UPDATE",
             (shipment("1Z0001"),),
         )
-        await archivist.run_pass()
-        assert await _value(archivist, KEYS, "1Z0001") == 1
-    assert await pack_keys(archivist.connection, keys_at_once=2) == 1
-    assert await _value(archivist, KEYS, "1Z0001") == 0
+        await archiver.run_pass()
+        assert await _value(archiver, KEYS, "1Z0001") == 1
+    assert await pack_keys(archiver.connection, keys_at_once=2) == 1
+    assert await _value(archiver, KEYS, "1Z0001") == 0
 
 
 @pytest.mark.usefixtures("two_months")
 async def test_verify_misses_a_digest_that_was_taken_out_and_finds_one_that_was_put_in(
-    archivist: Archivist,
+    archiver: Archiver,
 ) -> None:
-    await archivist.archived()
+    await archiver.archived()
     own = f"WHERE shipment_id = '{shipment('1Z0001')}'"
     await attack(
-        archivist.database, f"UPDATE statesvc.stream SET packed_keys = substr(packed_keys, 9) {own}"
+        archiver.database, f"UPDATE statesvc.stream SET packed_keys = substr(packed_keys, 9) {own}"
     )
-    assert next(fault.why for fault in archivist.verify().faults).startswith("the row is missing")
+    assert next(fault.why for fault in archiver.verify().faults).startswith("the row is missing")
     await attack(
-        archivist.database,
+        archiver.database,
         f"UPDATE statesvc.stream SET packed_keys = packed_keys || '\\x0011223344556677' {own}",
     )
     assert ("stream", "packed_keys") in {
-        (fault.table, fault.field) for fault in archivist.verify().faults
+        (fault.table, fault.field) for fault in archiver.verify().faults
     }

@@ -18,7 +18,7 @@ from statesvc.log.feed import read_entries
 from tests.addons.archive.months import dying
 from tests.world.attack import places
 from tests.world.forked import fork
-from tests.world.log_archivist import KINDS, Archivist, shipment
+from tests.world.log_archiver import KINDS, Archiver, shipment
 from tests.world.log_builder import scan
 
 STEPS = [
@@ -40,23 +40,23 @@ STEPS = [
 ]
 
 
-async def _feed(archivist: Archivist) -> list[Any]:
+async def _feed(archiver: Archiver) -> list[Any]:
     entries = await read_entries(
-        archivist.connection, after=LogCursor(1, -1), limit=1000, archive=archivist.archive
+        archiver.connection, after=LogCursor(1, -1), limit=1000, archive=archiver.archive
     )
     return [(entry.log_index, entry.kind, entry.canonical) for entry in entries.entries]
 
 
 @pytest.mark.usefixtures("two_months")
 async def test_an_archiver_may_be_killed_anywhere(
-    archivist: Archivist, archive_place: str, tmp_path: Path
+    archiver: Archiver, archive_place: str, tmp_path: Path
 ) -> None:
-    await killed_everywhere(archivist, archive_place, tmp_path)
+    await killed_everywhere(archiver, archive_place, tmp_path)
 
 
-async def killed_everywhere(archivist: Archivist, place: str, tmp_path: Path) -> None:
-    before, counts = await _feed(archivist), await archivist.counts()
-    given = (archivist.database.service_dsn, place)
+async def killed_everywhere(archiver: Archiver, place: str, tmp_path: Path) -> None:
+    before, counts = await _feed(archiver), await archiver.counts()
+    given = (archiver.database.service_dsn, place)
     for step, when in STEPS:
         child = await fork(
             dying.__name__,
@@ -70,43 +70,43 @@ async def killed_everywhere(archivist: Archivist, place: str, tmp_path: Path) ->
             (tmp_path / "printed").read_text(),
         )
         if (step, when) != ("drop_month", "after"):
-            assert await archivist.counts() == counts, (step, when)
-        assert await _feed(archivist) == before, (step, when)
+            assert await archiver.counts() == counts, (step, when)
+        assert await _feed(archiver) == before, (step, when)
         if step == "give_notice":
-            await archivist.notice(60)
-    outcome = await archivist.run_pass()
+            await archiver.notice(60)
+    outcome = await archiver.run_pass()
     assert outcome.failed == []
-    assert [name.split(".", 1)[1] for name in archivist.files()] == [
+    assert [name.split(".", 1)[1] for name in archiver.files()] == [
         "checkpoint",
         "parquet",
         "shipments.parquet",
     ]
-    assert await _feed(archivist) == before
-    assert places(archivist.verify()) == []
-    (month,) = (await archivist.ledger()).values()
+    assert await _feed(archiver) == before
+    assert places(archiver.verify()) == []
+    (month,) = (await archiver.ledger()).values()
     assert month.dropped_at is not None
 
 
-async def test_a_month_leaves_only_after_its_notice(archivist: Archivist) -> None:
+async def test_a_month_leaves_only_after_its_notice(archiver: Archiver) -> None:
     async def not_yet(_seconds: float) -> None:
         assert 0 < _seconds <= 60
 
-    await archivist.two_months()
-    counts = await archivist.counts()
-    outcome = await archivist.run_pass(wait=not_yet)
+    await archiver.two_months()
+    counts = await archiver.counts()
+    outcome = await archiver.run_pass(wait=not_yet)
     assert (len(outcome.leaving), outcome.archived) == (1, [])
-    assert await archivist.counts() == counts
+    assert await archiver.counts() == counts
     # whoever asks meanwhile finds it now and afterwards
-    await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0002")])
-    await archivist.notice(60)
-    assert len((await archivist.run_pass()).archived) == 1
-    rows = await archivist.log.rows(
+    await archiver.archive.restore_shipments(archiver.connection, [shipment("1Z0002")])
+    await archiver.notice(60)
+    assert len((await archiver.run_pass()).archived) == 1
+    rows = await archiver.log.rows(
         f"SELECT version FROM statesvc.event WHERE shipment_id = '{shipment('1Z0002')}' ORDER BY"
         " version"
     )
     assert [version for (version,) in rows] == [1, 2, 3, 4, 5, 6]
     assert (
-        await archivist.log.rows(
+        await archiver.log.rows(
             f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'"
         )
         == []
@@ -114,18 +114,18 @@ async def test_a_month_leaves_only_after_its_notice(archivist: Archivist) -> Non
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_who_is_held_active_or_waited_for_stays(archivist: Archivist) -> None:
+async def test_who_is_held_active_or_waited_for_stays(archiver: Archiver) -> None:
     await place_hold(
-        archivist.connection,
+        archiver.connection,
         carrier_id="ups",
         tracking_number="1Z0002",
         actor="test",
         why="a claim",
     )
-    before = await _feed(archivist)
-    await archivist.archived()
-    assert await archivist.residents() == {shipment("1Z0002"): "held", shipment("1Z0003"): "active"}
-    rows = await archivist.log.rows(
+    before = await _feed(archiver)
+    await archiver.archived()
+    assert await archiver.residents() == {shipment("1Z0002"): "held", shipment("1Z0003"): "active"}
+    rows = await archiver.log.rows(
         "SELECT DISTINCT shipment_id FROM statesvc.event WHERE recorded_at < '2027-01-01' ORDER"
         " BY 1"
     )
@@ -133,102 +133,102 @@ async def test_who_is_held_active_or_waited_for_stays(archivist: Archivist) -> N
     assert shipment("1Z0001") not in {shipment_id for (shipment_id,) in rows}
     assert (
         len(
-            await archivist.log.rows(
+            await archiver.log.rows(
                 f"SELECT FROM statesvc.conflict WHERE shipment_id = '{shipment('1Z0002')}'"
             )
         )
         == 1
     )
-    assert await _feed(archivist) == before
-    assert places(archivist.verify()) == []
+    assert await _feed(archiver) == before
+    assert places(archiver.verify()) == []
 
 
-async def test_nothing_leaves_that_no_head_covers(archivist: Archivist) -> None:
-    await archivist.log.parcel("1Z0001")
-    await archivist.pass_days(70)
-    outcome = await archivist.run_pass()
+async def test_nothing_leaves_that_no_head_covers(archiver: Archiver) -> None:
+    await archiver.log.parcel("1Z0001")
+    await archiver.pass_days(70)
+    outcome = await archiver.run_pass()
     assert len(outcome.waiting) == 1
-    assert archivist.files() == []
-    assert await archivist.ledger() == {}
+    assert archiver.files() == []
+    assert await archiver.ledger() == {}
 
 
-async def test_a_file_that_suffered_before_the_drop_is_written_anew(archivist: Archivist) -> None:
+async def test_a_file_that_suffered_before_the_drop_is_written_anew(archiver: Archiver) -> None:
     async def suffer(_seconds: float) -> None:
         """Return at once: the notice is not over."""
 
-    await archivist.two_months()
-    assert len((await archivist.run_pass(wait=suffer)).leaving) == 1
+    await archiver.two_months()
+    assert len((await archiver.run_pass(wait=suffer)).leaving) == 1
     entries = next(
         path
-        for path in archivist.folder.iterdir()
+        for path in archiver.folder.iterdir()
         if path.name.count(".") == 1 and path.suffix == ".parquet"
     )
     content = bytearray(entries.read_bytes())
     content[100] ^= 1
     entries.chmod(0o600)
     entries.write_bytes(content)
-    await archivist.notice(60)
-    counts = await archivist.counts()
-    assert len((await archivist.run_pass()).failed) == 1
-    assert await archivist.counts() == counts
-    (month,) = (await archivist.ledger()).values()
+    await archiver.notice(60)
+    counts = await archiver.counts()
+    assert len((await archiver.run_pass()).failed) == 1
+    assert await archiver.counts() == counts
+    (month,) = (await archiver.ledger()).values()
     assert month.failure is not None
     assert "SHA-256" in month.failure
-    await archivist.archived()
-    assert places(archivist.verify()) == []
+    await archiver.archived()
+    assert places(archiver.verify()) == []
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_a_month_that_changed_after_its_file_stays(archivist: Archivist) -> None:
-    await archivist.run_pass(wait=archivist.archiving.wait, drop_tries=0)
-    (month,) = (await archivist.ledger()).values()
+async def test_a_month_that_changed_after_its_file_stays(archiver: Archiver) -> None:
+    await archiver.run_pass(wait=archiver.archiving.wait, drop_tries=0)
+    (month,) = (await archiver.ledger()).values()
     assert month.leaving_at is not None
-    await archivist.as_owner("UPDATE statesvc.log_archive SET actions = actions + 1")
-    outcome = await archivist.run_pass()
+    await archiver.as_owner("UPDATE statesvc.log_archive SET actions = actions + 1")
+    outcome = await archiver.run_pass()
     assert len(outcome.failed) == 1
-    assert set(await archivist.counts()) == set(KINDS)
+    assert set(await archiver.counts()) == set(KINDS)
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_no_month_leaves_while_the_whole_log_is_read(archivist: Archivist) -> None:
+async def test_no_month_leaves_while_the_whole_log_is_read(archiver: Archiver) -> None:
     async with await AsyncConnection.connect(
-        archivist.database.service_dsn, autocommit=True
+        archiver.database.service_dsn, autocommit=True
     ) as reader:
         await reader.execute(
             "SELECT pg_advisory_lock_shared(hashtextextended('statesvc.log_months', 0))"
         )
-        outcome = await archivist.run_pass()
+        outcome = await archiver.run_pass()
         assert len(outcome.busy) == 1
-    await archivist.archived()
+    await archiver.archived()
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_a_reader_of_one_moment_is_waited_for(archivist: Archivist) -> None:
+async def test_a_reader_of_one_moment_is_waited_for(archiver: Archiver) -> None:
     async with (
-        await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as reader,
+        await AsyncConnection.connect(archiver.database.service_dsn, autocommit=True) as reader,
         reader.transaction(),
     ):
         await reader.execute("LOCK TABLE statesvc.event IN ACCESS SHARE MODE")
-        assert len((await archivist.run_pass()).busy) == 1
-    await archivist.archived()
+        assert len((await archiver.run_pass()).busy) == 1
+    await archiver.archived()
 
 
-async def test_one_archives_at_a_time(archivist: Archivist) -> None:
+async def test_one_archives_at_a_time(archiver: Archiver) -> None:
     async with await AsyncConnection.connect(
-        archivist.database.service_dsn, autocommit=True
+        archiver.database.service_dsn, autocommit=True
     ) as first:
         assert await LOG_LEDGER.try_lead(first)
         async with await AsyncConnection.connect(
-            archivist.database.service_dsn, autocommit=True
+            archiver.database.service_dsn, autocommit=True
         ) as second:
             assert not await LOG_LEDGER.try_lead(second)
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_appends_go_on_into_what_is_left(archivist: Archivist) -> None:
-    await archivist.archived()
-    await archivist.log.say(scan("1Z0020", 1, Status.PICKED_UP))
-    await archivist.log.seal()
+async def test_appends_go_on_into_what_is_left(archiver: Archiver) -> None:
+    await archiver.archived()
+    await archiver.log.append(scan("1Z0020", 1, Status.PICKED_UP))
+    await archiver.log.seal()
     with pytest.raises(Exception, match="append-only"):
-        await archivist.as_owner("TRUNCATE statesvc.event_202611")
-    assert places(archivist.verify()) == []
+        await archiver.as_owner("TRUNCATE statesvc.event_202611")
+    assert places(archiver.verify()) == []

@@ -18,12 +18,12 @@ from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.log.log_months import LogMonth
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.world.attack import attack, places, verify
-from tests.world.log_archivist import Archivist, shipment
+from tests.world.log_archiver import Archiver, shipment
 
 
-def _path(archivist: Archivist, month: LogMonth) -> Path:
+def _path(archiver: Archiver, month: LogMonth) -> Path:
     assert month.file_name is not None
-    return archivist.folder / month.file_name
+    return archiver.folder / month.file_name
 
 
 def _flip(path: Path, place: int, bit: int) -> bytes:
@@ -36,10 +36,10 @@ def _flip(path: Path, place: int, bit: int) -> bytes:
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_the_log_is_sound_before_and_after(archivist: Archivist) -> None:
-    before = archivist.verify()
-    month = await archivist.archived()
-    after = archivist.verify(processes=2)
+async def test_the_log_is_sound_before_and_after(archiver: Archiver) -> None:
+    before = archiver.verify()
+    month = await archiver.archived()
+    after = archiver.verify(processes=2)
     assert (places(before), places(after)) == ([], [])
     # and the entry that says that the month was archived
     assert (after.entries, after.events, after.size) == (
@@ -47,22 +47,22 @@ async def test_the_log_is_sound_before_and_after(archivist: Archivist) -> None:
         before.events,
         before.size,
     )
-    assert month.entries > (await archivist.counts())["event"]
-    head = await archivist.log.opened()
+    assert month.entries > (await archiver.counts())["event"]
+    head = await archiver.log.opened()
     assert isinstance(head, Checkpoint)
     note = (
-        await archivist.log.rows(
+        await archiver.log.rows(
             "SELECT note FROM statesvc.checkpoint ORDER BY tree_size DESC LIMIT 1"
         )
     )[0][0]
-    assert places(archivist.verify(note=note)) == []
+    assert places(archiver.verify(note=note)) == []
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_a_file_proves_itself_against_its_head(archivist: Archivist) -> None:
-    month = await archivist.archived()
-    path = _path(archivist, month)
-    ((root, note),) = await archivist.log.rows(
+async def test_a_file_proves_itself_against_its_head(archiver: Archiver) -> None:
+    month = await archiver.archived()
+    path = _path(archiver, month)
+    ((root, note),) = await archiver.log.rows(
         f"SELECT root, note FROM statesvc.checkpoint WHERE tree_size = {month.tree_size}"
     )
     assert checkpoint_of(path).read_text("utf-8") == note
@@ -80,29 +80,29 @@ async def test_a_file_proves_itself_against_its_head(archivist: Archivist) -> No
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_any_flipped_bit_of_a_file_is_found(archivist: Archivist) -> None:
-    month = await archivist.archived()
-    path = _path(archivist, month)
+async def test_any_flipped_bit_of_a_file_is_found(archiver: Archiver) -> None:
+    month = await archiver.archived()
+    path = _path(archiver, month)
     length = path.stat().st_size
     chance = random.Random(1)
     flips = [(chance.randrange(length), chance.randrange(8)) for _ in range(25)]
     for place, bit in [(0, 0), (length - 1, 7), (length - 6, 3), *flips]:
         content = _flip(path, place, bit)
-        found = archivist.verify()
+        found = archiver.verify()
         assert found.faults, f"byte {place}, bit {bit}"
         assert all(path.name in str(fault) for fault in found.faults), places(found)
         path.write_bytes(content)
-    assert places(archivist.verify()) == []
+    assert places(archiver.verify()) == []
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_a_changed_entry_is_named(archivist: Archivist) -> None:
-    month = await archivist.archived()
-    path = _path(archivist, month)
+async def test_a_changed_entry_is_named(archiver: Archiver) -> None:
+    month = await archiver.archived()
+    path = _path(archiver, month)
     with EntryFile(path) as file:
         (group,) = file.groups
     content = _flip(path, path.stat().st_size // 4, 0)
-    found = places(archivist.verify())
+    found = places(archiver.verify())
     assert any(
         f"{path.name} (entries {group.first} to {group.last})" in fault for fault in found
     ), found
@@ -110,14 +110,14 @@ async def test_a_changed_entry_is_named(archivist: Archivist) -> None:
 
 
 async def test_an_entry_that_was_swapped_in_a_file_with_its_ledger_is_named(
-    archivist: Archivist,
+    archiver: Archiver,
 ) -> None:
     """Somebody writes another file, with good checksums, and changes the ledger: the tree
     does not have its entry.
     """
-    await archivist.two_months()
-    month = await archivist.archived()
-    path = _path(archivist, month)
+    await archiver.two_months()
+    month = await archiver.archived()
+    path = _path(archiver, month)
     with EntryFile(path) as file:
         entries, metadata = (
             [entry for group in file.groups for entry in file.group(group)],
@@ -132,56 +132,56 @@ async def test_an_entry_that_was_swapped_in_a_file_with_its_ledger_is_named(
     writer.write(entries)
     writer.close()
     digest = sha256(path.read_bytes()).hexdigest()
-    await archivist.as_owner(f"UPDATE statesvc.log_archive SET sha256 = decode('{digest}', 'hex')")
-    (fault,) = archivist.verify().faults
+    await archiver.as_owner(f"UPDATE statesvc.log_archive SET sha256 = decode('{digest}', 'hex')")
+    (fault,) = archiver.verify().faults
     assert fault.table.startswith(path.name)
     assert f"batch_id={entries[3].batch_id} ordinal={entries[3].ordinal}" in str(fault)
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_a_missing_file_is_one_finding(archivist: Archivist) -> None:
-    month = await archivist.archived()
-    path = _path(archivist, month)
+async def test_a_missing_file_is_one_finding(archiver: Archiver) -> None:
+    month = await archiver.archived()
+    path = _path(archiver, month)
     away = path.rename(path.with_suffix(".away"))
-    found = archivist.verify()
+    found = archiver.verify()
     assert places(found) == [f"{path.name} (the whole file), content: it is missing"]
     away.rename(path)
     for other in (index_of(path), checkpoint_of(path)):
         retained = other.rename(other.with_suffix(".away"))
-        assert places(archivist.verify()) == [
+        assert places(archiver.verify()) == [
             f"{other.name} (the whole file), content: it is missing"
         ]
         retained.rename(other)
-    assert places(archivist.verify()) == []
-    assert "STATESVC_ARCHIVE_DIR" in places(verify(archivist.database, archive=None))[0]
+    assert places(archiver.verify()) == []
+    assert "STATESVC_ARCHIVE_DIR" in places(verify(archiver.database, archive=None))[0]
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_an_event_taken_out_of_both_is_missed(archivist: Archivist) -> None:
-    month = await archivist.archived()
-    await archivist.archive.restore_shipments(archivist.connection, [shipment("1Z0001")])
-    assert places(archivist.verify()) == []
+async def test_an_event_taken_out_of_both_is_missed(archiver: Archiver) -> None:
+    month = await archiver.archived()
+    await archiver.archive.restore_shipments(archiver.connection, [shipment("1Z0001")])
+    assert places(archiver.verify()) == []
     await attack(
-        archivist.database,
+        archiver.database,
         f"UPDATE statesvc.event SET carrier_code = 'x' WHERE shipment_id = '{shipment('1Z0001')}'",
     )
-    found = places(archivist.verify())
+    found = places(archiver.verify())
     assert found
     assert all(fault.startswith("event (") for fault in found)
     assert str(month.file_name) not in str(found)
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_events_of_archived_months_have_their_rows_too(archivist: Archivist) -> None:
-    month = await archivist.archived()
+async def test_events_of_archived_months_have_their_rows_too(archiver: Archiver) -> None:
+    month = await archiver.archived()
     assert month.events
     await attack(
-        archivist.database,
+        archiver.database,
         "DELETE FROM statesvc.event_key k WHERE NOT EXISTS (SELECT FROM statesvc.event e WHERE"
         " e.event_id = k.event_id) AND k.event_id = (SELECT min(event_id) FROM statesvc.event_key o"
         " WHERE NOT EXISTS (SELECT FROM statesvc.event e WHERE e.event_id = o.event_id))",
     )
-    (fault,) = archivist.verify().faults
+    (fault,) = archiver.verify().faults
     assert (fault.table, fault.field) == ("event_key", "event_id")
 
 
@@ -197,11 +197,11 @@ def _small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("two_months", "_small_ranges")
 async def test_a_cluster_names_what_one_process_names(
-    archivist: Archivist, process_cluster: str
+    archiver: Archiver, process_cluster: str
 ) -> None:
-    await archivist.archived()
-    whole = archivist.verify(master=process_cluster)
-    alone = archivist.verify()
+    await archiver.archived()
+    whole = archiver.verify(master=process_cluster)
+    alone = archiver.verify()
     assert (places(whole), whole.entries, whole.events) == ([], alone.entries, alone.events)
     assert (whole.heads, whole.batches, whole.unchecked) == (
         alone.heads,
@@ -209,40 +209,38 @@ async def test_a_cluster_names_what_one_process_names(
         alone.unchecked,
     )
     await attack(
-        archivist.database,
+        archiver.database,
         "UPDATE statesvc.event SET kind = 'info' WHERE version = 1",
         "UPDATE statesvc.stream SET head_hash = sha256('') "
         f"WHERE shipment_id = '{shipment('1Z0001')}'",
         "UPDATE statesvc.sealed_batch SET sealed_at = sealed_at + interval '1 s' "
         f"WHERE batch_id = ({FEW})",
     )
-    found = places(archivist.verify(master=process_cluster))
-    assert found == places(archivist.verify())
+    found = places(archiver.verify(master=process_cluster))
+    assert found == places(archiver.verify())
     assert {fault.partition(" ")[0] for fault in found} >= {"event", "stream", "sealed_batch"}
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_a_cluster_folds_archive_and_tables(
-    archivist: Archivist, process_cluster: str
-) -> None:
-    month = await archivist.archived()
+async def test_a_cluster_folds_archive_and_tables(archiver: Archiver, process_cluster: str) -> None:
+    month = await archiver.archived()
     task = Rebuild(
-        owner_dsn=archivist.database.owner_dsn,
+        owner_dsn=archiver.database.owner_dsn,
         actor="test",
         processes=1,
         progress=lambda *_: None,
         master=process_cluster,
-        archive=archivist.archive,
+        archive=archiver.archive,
     )
     events, drift = await task.compare()
-    assert events == archivist.verify().events
+    assert events == archiver.verify().events
     assert drift == []
     await attack(
-        archivist.database,
+        archiver.database,
         f"UPDATE statesvc.shipment SET status = 'lost' WHERE shipment_id = '{shipment('1Z0001')}'",
     )
     _, (differs,) = await task.compare()
     assert (differs.shipment_id, differs.fields) == (shipment("1Z0001"), ("status",))
-    (archivist.folder / str(month.file_name)).unlink()
+    (archiver.folder / str(month.file_name)).unlink()
     with pytest.raises(UnreadableArchiveError):
         await task.compare()

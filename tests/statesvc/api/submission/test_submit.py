@@ -51,7 +51,7 @@ def _line(
 
 
 @dataclass
-class Desk:
+class Submissions:
     """Takes submissions."""
 
     pool: Pool
@@ -91,11 +91,11 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(database: Any) -> AsyncIterator[Desk]:
+async def submissions(database: Any) -> AsyncIterator[Submissions]:
     pool = make_pool(database.service_dsn, name="submission test", limits=LIMITS)
     await pool.open()
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        yield Desk(
+        yield Submissions(
             pool,
             connection,
             await load_keyring(connection, MasterKeys([bytes(range(32))])),
@@ -104,76 +104,82 @@ async def desk(database: Any) -> AsyncIterator[Desk]:
     await pool.close()
 
 
-async def test_each_event_has_its_verdict_in_the_order_of_the_request(desk: Desk) -> None:
+async def test_each_event_has_its_verdict_in_the_order_of_the_request(
+    submissions: Submissions,
+) -> None:
     lines = (_line(), _line(event_id="e-2", status="delivered"), _line(), _line(status="exception"))
-    assert await desk.verdicts(*lines) == [
+    assert await submissions.verdicts(*lines) == [
         Verdict.APPENDED,
         Verdict.APPENDED,
         Verdict.DUPLICATE,
         Verdict.CONFLICT,
     ]
-    assert await desk.rows("SELECT from_status, to_status FROM statesvc.transition") == [
+    assert await submissions.rows("SELECT from_status, to_status FROM statesvc.transition") == [
         ("unknown", "delivered")
     ]
-    assert await desk.counts() == [2, 1, 1, 1, 1]
+    assert await submissions.counts() == [2, 1, 1, 1, 1]
 
 
-async def test_a_request_of_duplicates_leaves_nothing_behind(desk: Desk) -> None:
-    await desk.submit(_line())
-    before = await desk.counts()
-    assert await desk.verdicts(_line()) == [Verdict.DUPLICATE]
-    assert await desk.counts() == before
+async def test_a_request_of_duplicates_leaves_nothing_behind(submissions: Submissions) -> None:
+    await submissions.submit(_line())
+    before = await submissions.counts()
+    assert await submissions.verdicts(_line()) == [Verdict.DUPLICATE]
+    assert await submissions.counts() == before
 
 
-async def test_the_body_is_kept_under_the_keys_of_its_shipments(desk: Desk) -> None:
+async def test_the_body_is_kept_under_the_keys_of_its_shipments(submissions: Submissions) -> None:
     line = _line()
-    submitted = await desk.submit(line)
+    submitted = await submissions.submit(line)
     assert isinstance(submitted, Submitted)
-    ((shipment_id, sealed_key),) = await desk.rows(
+    ((shipment_id, sealed_key),) = await submissions.rows(
         "SELECT shipment_id, sealed_key FROM statesvc.stream"
     )
-    ((message_id, shipments, wrapped),) = await desk.rows(
+    ((message_id, shipments, wrapped),) = await submissions.rows(
         "SELECT message_id, shipments, sealed_key FROM statesvc.message"
     )
     assert (message_id, shipments) == (submitted.message_id, [shipment_id])
     context = body_context(message_id)
     wrap = body_key_wrap(
-        {shipment_id: desk.keyring.open_shipment_key(sealed_key, shipment_id)}, message_id
+        {shipment_id: submissions.keyring.open_shipment_key(sealed_key, shipment_id)}, message_id
     )
     key = wrap.unwrap(wrapped, context)
-    ((sealed,),) = await desk.rows("SELECT sealed FROM statesvc.body")
+    ((sealed,),) = await submissions.rows("SELECT sealed FROM statesvc.body")
     assert unsalted(key.open(sealed, context)) == line
 
 
-async def test_the_same_event_from_many_clients_at_once_is_appended_once(desk: Desk) -> None:
+async def test_the_same_event_from_many_clients_at_once_is_appended_once(
+    submissions: Submissions,
+) -> None:
     for place in range(5):
         lines = [_line(event_id=f"e-{place}-{n}") for n in range(3)]
         outcomes = await asyncio.gather(
-            *(desk.verdicts(*(lines if n % 2 else lines[::-1])) for n in range(6))
+            *(submissions.verdicts(*(lines if n % 2 else lines[::-1])) for n in range(6))
         )
         assert sum(outcome.count(Verdict.APPENDED) for outcome in outcomes) == 3
         assert sum(outcome.count(Verdict.DUPLICATE) for outcome in outcomes) == 15
-    assert (await desk.counts())[0] == 15
+    assert (await submissions.counts())[0] == 15
 
 
-async def test_one_of_two_contradicting_clients_wins_and_the_other_is_told(desk: Desk) -> None:
+async def test_one_of_two_contradicting_clients_wins_and_the_other_is_told(
+    submissions: Submissions,
+) -> None:
     outcomes = await asyncio.gather(
-        desk.verdicts(_line()), desk.verdicts(_line(status="delivered"))
+        submissions.verdicts(_line()), submissions.verdicts(_line(status="delivered"))
     )
     assert sorted(verdict for (verdict,) in outcomes) == [Verdict.APPENDED, Verdict.CONFLICT]
-    assert (await desk.counts())[:2] == [1, 1]
+    assert (await submissions.counts())[:2] == [1, 1]
 
 
-async def test_a_held_carrier_takes_nothing_until_its_release(desk: Desk) -> None:
+async def test_a_held_carrier_takes_nothing_until_its_release(submissions: Submissions) -> None:
     for carrier_id in ("canonical", "*"):
-        await desk.as_owner(
+        await submissions.as_owner(
             "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES"
             f" ('{carrier_id}', true, now(), 't')"
         )
-        assert await desk.submit(_line()) == LockedShipments(("canonical",))
-        assert await desk.counts() == [0, 0, 0, 0, 0]
-        await desk.as_owner("DELETE FROM statesvc.rollout")
-    assert await desk.verdicts(_line()) == [Verdict.APPENDED]
+        assert await submissions.submit(_line()) == LockedShipments(("canonical",))
+        assert await submissions.counts() == [0, 0, 0, 0, 0]
+        await submissions.as_owner("DELETE FROM statesvc.rollout")
+    assert await submissions.verdicts(_line()) == [Verdict.APPENDED]
 
 
 @pytest.mark.parametrize(
@@ -183,27 +189,33 @@ async def test_a_held_carrier_takes_nothing_until_its_release(desk: Desk) -> Non
         "RAISE EXCEPTION 'x' USING ERRCODE = '40P01';",
     ],
 )
-async def test_a_passing_failure_is_tried_again_and_applied_once(desk: Desk, failure: str) -> None:
-    await desk.as_owner(
+async def test_a_passing_failure_is_tried_again_and_applied_once(
+    submissions: Submissions, failure: str
+) -> None:
+    await submissions.as_owner(
         "CREATE SEQUENCE statesvc.test_times; GRANT USAGE ON SEQUENCE statesvc.test_times TO"
         " PUBLIC;CREATE FUNCTION statesvc.test_fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
         f" IF nextval('statesvc.test_times') <= 2 THEN {failure} END IF; RETURN new; END $$;CREATE"
         " TRIGGER test_fail BEFORE INSERT ON statesvc.event FOR EACH ROW EXECUTE FUNCTION"
         " statesvc.test_fail()"
     )
-    assert await desk.verdicts(_line()) == [Verdict.APPENDED]
-    assert await desk.counts() == [1, 0, 1, 1, 1]
+    assert await submissions.verdicts(_line()) == [Verdict.APPENDED]
+    assert await submissions.counts() == [1, 0, 1, 1, 1]
 
 
 async def post(
-    desk: Desk, body: bytes, content_type: str = LINES, *, strict: bool = False
+    submissions: Submissions, body: bytes, content_type: str = LINES, *, strict: bool = False
 ) -> tuple[int, Any, str | None]:
     """Submit over HTTP; return the status, the answer, and which preference was applied."""
-    waker = Waker(desk.owner_dsn)
+    waker = Waker(submissions.owner_dsn)
     served = routes(
-        pool=desk.pool, keyring=desk.keyring, waker=waker, writer="api-1", archive=History(None)
+        pool=submissions.pool,
+        keyring=submissions.keyring,
+        waker=waker,
+        writer="api-1",
+        archive=History(None),
     )
-    app = build_app(served, keys=Keys(desk.pool, bootstrap_key=BOOTSTRAP_KEY))
+    app = build_app(served, keys=Keys(submissions.pool, bootstrap_key=BOOTSTRAP_KEY))
     headers = {"Authorization": f"Bearer {BOOTSTRAP_KEY}", "Content-Type": content_type}
     if strict:
         headers["Prefer"] = "respond-async, Handling=strict; foo"
@@ -214,11 +226,13 @@ async def post(
     return answer.status, found, answer.headers.get("Preference-Applied")
 
 
-async def test_a_line_that_is_no_event_is_not_stored_with_the_others(desk: Desk) -> None:
+async def test_a_line_that_is_no_event_is_not_stored_with_the_others(
+    submissions: Submissions,
+) -> None:
     # whom it names could not be found when they are erased
     invalid = _line("CN2", "e-2", "nowhere", signed_by="Zebedee Quux")
     body = b"\n".join((_line(signed_by="Mortimer Other"), b"Zebedee Quux lives here", invalid))
-    _, answer, _ = await post(desk, body)
+    _, answer, _ = await post(submissions, body)
     assert [each["verdict"] for each in answer["results"]] == [
         "appended",
         "invalid",
@@ -227,14 +241,14 @@ async def test_a_line_that_is_no_event_is_not_stored_with_the_others(desk: Desk)
     erasure = Erasure(
         carrier_id="canonical", tracking_number="CN2", why="asked to", actor="tester", backup_days=7
     )
-    await erase(desk.connection, erasure)
-    legibly = await legible(desk.connection)
+    await erase(submissions.connection, erasure)
+    legibly = await legible(submissions.connection)
     assert b"Mortimer Other" in legibly
     assert b"Zebedee" not in legibly
 
 
 async def test_a_time_of_another_year_is_refused_and_one_of_a_clock_that_is_ahead_is_taken(
-    desk: Desk,
+    submissions: Submissions,
 ) -> None:
     now = datetime.now(UTC)
     body = b"\n".join(
@@ -243,7 +257,7 @@ async def test_a_time_of_another_year_is_refused_and_one_of_a_clock_that_is_ahea
             _line("CN1", "e-2", occurred_at=(now + timedelta(days=365)).isoformat()),
         )
     )
-    _, answer, _ = await post(desk, body)
+    _, answer, _ = await post(submissions, body)
     taken, refused = answer["results"]
     assert taken["verdict"] == "appended"
     assert refused["errors"] == [
@@ -252,7 +266,7 @@ async def test_a_time_of_another_year_is_refused_and_one_of_a_clock_that_is_ahea
             "detail": "lies more than a day ahead: is the year right, or the offset?",
         }
     ]
-    assert await desk.counts() == [1, 0, 1, 1, 1]
+    assert await submissions.counts() == [1, 0, 1, 1, 1]
 
 
 MISSPELT: Final[list[tuple[dict[str, Any], str, str | None]]] = [
@@ -272,22 +286,22 @@ MISSPELT: Final[list[tuple[dict[str, Any], str, str | None]]] = [
 
 @pytest.mark.parametrize(("member", "pointer", "proposal"), MISSPELT)
 async def test_an_unknown_member_is_a_warning_and_under_strict_handling_refused(
-    desk: Desk, member: dict[str, Any], pointer: str, proposal: str | None
+    submissions: Submissions, member: dict[str, Any], pointer: str, proposal: str | None
 ) -> None:
     body, warning = _line(**member), {"pointer": pointer, "proposal": proposal}
-    status, refused, applied = await post(desk, body, "application/json", strict=True)
+    status, refused, applied = await post(submissions, body, "application/json", strict=True)
     assert (status, applied) == (422, "handling=strict")
     (error,) = refused["errors"]
     assert error["pointer"] == f"/body{pointer}"
     assert error["detail"] == "is no member of it" + (
         f"; did you mean `{proposal}`?" if proposal else ""
     )
-    _, lines, _ = await post(desk, body, strict=True)
+    _, lines, _ = await post(submissions, body, strict=True)
     assert lines["results"][0]["verdict"] == "invalid"
-    assert await desk.counts() == [0, 0, 0, 0, 0], "nothing was applied"
+    assert await submissions.counts() == [0, 0, 0, 0, 0], "nothing was applied"
 
-    status, taken, applied = await post(desk, body, "application/json")
+    status, taken, applied = await post(submissions, body, "application/json")
     assert (status, taken["verdict"], applied) == (201, "appended", None)
     assert taken["warnings"] == [{**warning, "pointer": f"/body{pointer}"}]
-    _, lines, _ = await post(desk, body)
+    _, lines, _ = await post(submissions, body)
     assert lines["results"] == [{"line": 1, "verdict": "duplicate", "warnings": [warning]}]

@@ -110,7 +110,7 @@ async def test_keys_move_from_the_environment_to_the_kms_and_back(
 
     use(f"{ENVIRONMENT},kms")
     log = LogBuilder(connection, await _keyring(connection, make=True))
-    await log.say(scan("1Z0001", 1, None), scan("1Z0002", 1, None))
+    await log.append(scan("1Z0001", 1, None), scan("1Z0002", 1, None))
     digest_key = await opens()
     use(f"kms,{ENVIRONMENT}")
     await rotate()

@@ -1,4 +1,4 @@
-"""A shop with dead letters, and what replaying them takes."""
+"""A worker with dead letters, and what replaying them takes."""
 
 import asyncio
 import contextlib
@@ -23,21 +23,21 @@ from statesvc.repair.dead_letters.replay_run import (
 )
 from statesvc.repair.renormalize.history_walk import Rereader
 from tests.statesvc.repair.dead_letters.planted import MENDED, unread
-from tests.world.shop import CARRIER_ID, Shop
+from tests.world.worker_harness import CARRIER_ID, WorkerHarness
 
 ALL = ReplayBudget(dead_letters_max=1_000)
 
 
 @dataclass
-class Desk:
-    """An operator: `connection` is not the shop's."""
+class RepairHarness:
+    """An operator: `connection` is not the worker's."""
 
-    shop: Shop
+    harness: WorkerHarness
     connection: AsyncConnection[Any]
     woken: list[frozenset[str]] = field(default_factory=list)
     carriers: dict[str, Carrier] = field(default_factory=lambda: {CARRIER_ID: MENDED})
 
-    def order(self, *ids: int, why: str = "a test", **wanted: Any) -> RepairRequest:
+    def request(self, *ids: int, why: str = "a test", **wanted: Any) -> RepairRequest:
         return RepairRequest(
             wanted=DeadLetterFilter(**wanted),
             ids=ids or None,
@@ -50,33 +50,33 @@ class Desk:
     @property
     def rereader(self) -> Rereader:
         return Rereader(
-            keyring=self.shop.keyring, carriers=self.carriers, writer="replay-1", archive=None
+            keyring=self.harness.keyring, carriers=self.carriers, writer="replay-1", archive=None
         )
 
     async def bury(self, *bodies: bytes) -> list[int]:
         """Push what cannot be read and work on it; return the open dead letters in
         the order of their ids.
         """
-        await self.shop.push(*bodies)
-        await self.shop.work()
+        await self.harness.push(*bodies)
+        await self.harness.work()
         return await self.open_dead_letters()
 
     async def bury_some(self, count: int) -> list[int]:
         return await self.bury(*(unread(number) for number in range(count)))
 
     async def open_dead_letters(self) -> list[int]:
-        rows = await self.shop.rows(
+        rows = await self.harness.rows(
             "SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL ORDER BY 1"
         )
         return [dead_letter_id for (dead_letter_id,) in rows]
 
     def mend(self) -> None:
         """Run the mended normalizer in the workers from here on."""
-        self.shop.context = replace(self.shop.context, carriers={CARRIER_ID: MENDED})
+        self.harness.context = replace(self.harness.context, carriers={CARRIER_ID: MENDED})
 
     def run(
         self,
-        order: RepairRequest,
+        request: RepairRequest,
         position: RunPosition,
         budget: ReplayBudget,
     ) -> ReplayRun:
@@ -85,7 +85,7 @@ class Desk:
 
         return ReplayRun(
             connections=SingleConnection(self.connection),
-            request=order,
+            request=request,
             rereader=self.rereader,
             wake=wake,
             position=position,
@@ -93,18 +93,18 @@ class Desk:
         )
 
     async def replay(
-        self, order: RepairRequest, budget: ReplayBudget = ALL, *, found: ReplayPlan | None = None
+        self, request: RepairRequest, budget: ReplayBudget = ALL, *, found: ReplayPlan | None = None
     ) -> RunProgress:
         """Replay by one call."""
-        found = found or await plan_replay(self.connection, order)
-        return await self.run(order, RunPosition(up_to=found.up_to), budget).replay(found)
+        found = found or await plan_replay(self.connection, request)
+        return await self.run(request, RunPosition(up_to=found.up_to), budget).replay(found)
 
     async def call(
-        self, order: RepairRequest, budget: ReplayBudget, position: RunPosition | None = None
+        self, request: RepairRequest, budget: ReplayBudget, position: RunPosition | None = None
     ) -> tuple[RunProgress, RunPosition]:
         """Make one call, as the API does it; return where the next one goes on."""
-        start = position or RunPosition(up_to=(await plan_replay(self.connection, order)).up_to)
-        run = self.run(order, start, budget)
+        start = position or RunPosition(up_to=(await plan_replay(self.connection, request)).up_to)
+        run = self.run(request, start, budget)
         return await run.replay(), run.position
 
     @contextlib.asynccontextmanager
@@ -114,7 +114,7 @@ class Desk:
 
         async def work() -> None:
             while not over.is_set():
-                await self.shop.work()
+                await self.harness.work()
                 await asyncio.sleep(0.01)
 
         task = asyncio.create_task(work())
@@ -125,28 +125,28 @@ class Desk:
             await task
 
     async def actions(self) -> list[dict[str, Any]]:
-        found = await self.shop.rows(
+        found = await self.harness.rows(
             "SELECT canonical FROM statesvc.action ORDER BY recorded_at, batch_id"
         )
         return [json.loads(canonical) for (canonical,) in found]
 
     async def assert_applied_once(self, numbers: int) -> None:
         """Check that each parcel has one event, and the log holds it once."""
-        assert await self.shop.value("SELECT count(*) FROM statesvc.event") == numbers
+        assert await self.harness.value("SELECT count(*) FROM statesvc.event") == numbers
         assert (
-            await self.shop.value(
+            await self.harness.value(
                 "SELECT count(*) FROM statesvc.shipment WHERE status = 'in_transit'"
             )
             == numbers
         )
-        assert await self.shop.value("SELECT count(*) FROM statesvc.message") == numbers
-        assert await self.shop.value("SELECT count(*) FROM statesvc.inbox") == 0
+        assert await self.harness.value("SELECT count(*) FROM statesvc.message") == numbers
+        assert await self.harness.value("SELECT count(*) FROM statesvc.inbox") == 0
 
 
 @pytest.fixture
-async def desk(shop: Shop, database: Any) -> AsyncIterator[Desk]:
+async def repair(harness: WorkerHarness, database: Any) -> AsyncIterator[RepairHarness]:
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        yield Desk(shop, connection)
+        yield RepairHarness(harness, connection)
 
 
 def message_ids(rows: list[Any]) -> set[UUID]:

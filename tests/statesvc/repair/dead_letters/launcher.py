@@ -8,7 +8,7 @@ import sys
 from events.carriers import CARRIERS
 from statesvc import cli
 from tests.statesvc.repair.dead_letters.planted import MENDED
-from tests.world.shop import ACME
+from tests.world.worker_harness import ACME
 
 
 def main() -> int:

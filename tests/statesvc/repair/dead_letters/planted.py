@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from events.carriers.carrier import Carrier
 from events.event import Normalized
-from tests.world.shop import ACME, normalize, says
+from tests.world.worker_harness import ACME, normalize, push_body
 
 
 def mended(body: bytes, received_at: datetime) -> Normalized:
@@ -28,4 +28,4 @@ def unread(number: int, *, hopeless: bool = False, **more: Any) -> bytes:
     hopeless one: does not).
     """
     event = {"number": f"N{number}", "status": "in_transit", **more}
-    return b"defect " + (b"hopeless " if hopeless else b"") + says(event, envelope=number)
+    return b"defect " + (b"hopeless " if hopeless else b"") + push_body(event, envelope=number)

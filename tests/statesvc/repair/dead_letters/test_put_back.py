@@ -17,77 +17,85 @@ from statesvc.repair.dead_letters.replay_plan import (
     next_dead_letters,
     plan_replay,
 )
-from tests.statesvc.repair.dead_letters.conftest import Desk
+from tests.statesvc.repair.dead_letters.conftest import RepairHarness
 from tests.statesvc.repair.dead_letters.planted import unread
-from tests.world.shop import CARRIER_ID, says
+from tests.world.worker_harness import CARRIER_ID, push_body
 
 
 async def test_a_message_goes_back_under_its_id_as_if_never_tried_and_takes_effect(
-    desk: Desk,
+    repair: RepairHarness,
 ) -> None:
-    (message_id,) = await desk.shop.push(unread(1))
-    await desk.shop.work()
-    (dead_letter_id,) = await desk.open_dead_letters()
-    assert await desk.shop.value("SELECT cause FROM statesvc.dead_letter") == "normalizer_failed"
-    order = desk.order(dead_letter_id, why="mended")
-    assert await put_back(desk.connection, order, [dead_letter_id]) == {dead_letter_id: None}
-    assert await desk.shop.rows(
+    (message_id,) = await repair.harness.push(unread(1))
+    await repair.harness.work()
+    (dead_letter_id,) = await repair.open_dead_letters()
+    assert (
+        await repair.harness.value("SELECT cause FROM statesvc.dead_letter") == "normalizer_failed"
+    )
+    order = repair.request(dead_letter_id, why="mended")
+    assert await put_back(repair.connection, order, [dead_letter_id]) == {dead_letter_id: None}
+    assert await repair.harness.rows(
         "SELECT message_id, attempts, retries, token, stage, worker FROM statesvc.inbox"
     ) == [(message_id, 0, 0, None, "raw", None)]
-    assert await desk.shop.rows(
+    assert await repair.harness.rows(
         "SELECT resolution, resolved_by, why, run_id FROM statesvc.dead_letter"
     ) == [("replayed", "tester", "mended", order.run_id)]
-    assert await verdicts(desk.connection, [dead_letter_id]) == {
+    assert await verdicts(repair.connection, [dead_letter_id]) == {
         dead_letter_id: ReplayVerdict.WAITING
     }
-    desk.mend()
-    await desk.shop.work()
-    await desk.assert_applied_once(1)
-    assert await verdicts(desk.connection, [dead_letter_id]) == {
+    repair.mend()
+    await repair.harness.work()
+    await repair.assert_applied_once(1)
+    assert await verdicts(repair.connection, [dead_letter_id]) == {
         dead_letter_id: ReplayVerdict.SETTLED
     }
 
 
-async def test_a_second_replay_finds_it_done(desk: Desk) -> None:
-    (dead_letter_id,) = await desk.bury_some(1)
-    assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {
+async def test_a_second_replay_finds_it_done(repair: RepairHarness) -> None:
+    (dead_letter_id,) = await repair.bury_some(1)
+    assert await put_back(repair.connection, repair.request(dead_letter_id), [dead_letter_id]) == {
         dead_letter_id: None
     }
-    assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {
+    assert await put_back(repair.connection, repair.request(dead_letter_id), [dead_letter_id]) == {
         dead_letter_id: Obstacle.REPLAYED
     }
-    desk.mend()
-    await desk.shop.work()
-    assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {
+    repair.mend()
+    await repair.harness.work()
+    assert await put_back(repair.connection, repair.request(dead_letter_id), [dead_letter_id]) == {
         dead_letter_id: Obstacle.REPLAYED
     }
-    await desk.assert_applied_once(1)
+    await repair.assert_applied_once(1)
 
 
-async def test_what_fails_again_is_a_new_dead_letter_that_can_be_replayed(desk: Desk) -> None:
-    (first,) = await desk.bury_some(1)
-    await put_back(desk.connection, desk.order(first), [first])
-    await desk.shop.work()
-    (second,) = await desk.open_dead_letters()
+async def test_what_fails_again_is_a_new_dead_letter_that_can_be_replayed(
+    repair: RepairHarness,
+) -> None:
+    (first,) = await repair.bury_some(1)
+    await put_back(repair.connection, repair.request(first), [first])
+    await repair.harness.work()
+    (second,) = await repair.open_dead_letters()
     assert second > first
-    assert await verdicts(desk.connection, [first]) == {first: ReplayVerdict.BURIED}
-    assert await put_back(desk.connection, desk.order(second), [second]) == {second: None}
-    desk.mend()
-    await desk.shop.work()
-    await desk.assert_applied_once(1)
+    assert await verdicts(repair.connection, [first]) == {first: ReplayVerdict.BURIED}
+    assert await put_back(repair.connection, repair.request(second), [second]) == {second: None}
+    repair.mend()
+    await repair.harness.work()
+    await repair.assert_applied_once(1)
 
 
-async def test_of_two_replays_at_the_same_time_each_is_put_back_by_one(desk: Desk) -> None:
-    dead_letters = await desk.bury_some(120)
-    desk.mend()
+async def test_of_two_replays_at_the_same_time_each_is_put_back_by_one(
+    repair: RepairHarness,
+) -> None:
+    dead_letters = await repair.bury_some(120)
+    repair.mend()
 
     async def operator(order_of_ids: list[int]) -> list[int]:
         async with await psycopg.AsyncConnection.connect(
-            desk.shop.database.service_dsn, autocommit=True
+            repair.harness.database.service_dsn, autocommit=True
         ) as connection:
             mine = []
             for start in range(0, len(order_of_ids), 10):
-                answers = await put_back(connection, desk.order(), order_of_ids[start : start + 10])
+                answers = await put_back(
+                    connection, repair.request(), order_of_ids[start : start + 10]
+                )
                 mine += [
                     dead_letter_id
                     for dead_letter_id, obstacle in answers.items()
@@ -95,106 +103,110 @@ async def test_of_two_replays_at_the_same_time_each_is_put_back_by_one(desk: Des
                 ]
             return mine
 
-    async with desk.working():
+    async with repair.working():
         found = await asyncio.gather(
             operator(dead_letters), operator(dead_letters), operator(dead_letters[::-1])
         )
     assert sorted(dead_letter_id for mine in found for dead_letter_id in mine) == dead_letters
-    await desk.shop.work()
-    await desk.assert_applied_once(120)
+    await repair.harness.work()
+    await repair.assert_applied_once(120)
 
 
-async def test_a_replay_that_is_cut_off_changes_nothing(desk: Desk) -> None:
-    dead_letters = await desk.bury_some(3)
-    async with desk.connection.transaction(force_rollback=True):
-        await put_back(desk.connection, desk.order(), dead_letters)
-    assert await desk.open_dead_letters() == dead_letters
-    assert await desk.shop.value("SELECT count(*) FROM statesvc.inbox") == 0
+async def test_a_replay_that_is_cut_off_changes_nothing(repair: RepairHarness) -> None:
+    dead_letters = await repair.bury_some(3)
+    async with repair.connection.transaction(force_rollback=True):
+        await put_back(repair.connection, repair.request(), dead_letters)
+    assert await repair.open_dead_letters() == dead_letters
+    assert await repair.harness.value("SELECT count(*) FROM statesvc.inbox") == 0
 
 
 async def test_without_the_check_of_what_became_of_it_a_dead_letter_would_be_put_back_twice(
-    desk: Desk,
+    repair: RepairHarness,
 ) -> None:
-    (dead_letter_id,) = await desk.bury_some(1)
-    await desk.shop.as_owner(
+    (dead_letter_id,) = await repair.bury_some(1)
+    await repair.harness.as_owner(
         "CREATE OR REPLACE FUNCTION statesvc.replay_obstacle(d statesvc.dead_letter) RETURNS text"
         " LANGUAGE sql STABLE RETURN NULL::text"
     )
-    desk.mend()
+    repair.mend()
     for _ in range(2):
-        assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {
-            dead_letter_id: None
-        }
-        messages = await desk.shop.claim()
+        assert await put_back(
+            repair.connection, repair.request(dead_letter_id), [dead_letter_id]
+        ) == {dead_letter_id: None}
+        messages = await repair.harness.claim()
         assert len(messages) == 1, "the second time it was settled already"
-        await desk.shop.connection.execute("DELETE FROM statesvc.inbox")
+        await repair.harness.connection.execute("DELETE FROM statesvc.inbox")
 
 
 async def test_an_open_dead_letter_of_a_message_that_waits_or_took_effect_is_refused(
-    desk: Desk,
+    repair: RepairHarness,
 ) -> None:
-    (dead_letter_id,) = await desk.bury_some(1)
-    await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id])
+    (dead_letter_id,) = await repair.bury_some(1)
+    await put_back(repair.connection, repair.request(dead_letter_id), [dead_letter_id])
     reopen = (
         "UPDATE statesvc.dead_letter SET resolved_at = NULL, resolution = NULL, resolved_by = NULL"
     )
-    await desk.shop.as_owner(reopen)
-    assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {
+    await repair.harness.as_owner(reopen)
+    assert await put_back(repair.connection, repair.request(dead_letter_id), [dead_letter_id]) == {
         dead_letter_id: Obstacle.WAITING
     }
-    desk.mend()
-    await desk.shop.work()
-    assert await put_back(desk.connection, desk.order(dead_letter_id), [dead_letter_id]) == {
+    repair.mend()
+    await repair.harness.work()
+    assert await put_back(repair.connection, repair.request(dead_letter_id), [dead_letter_id]) == {
         dead_letter_id: Obstacle.SETTLED
     }
-    await desk.assert_applied_once(1)
+    await repair.assert_applied_once(1)
 
 
-async def test_a_dead_letter_says_why_it_cannot_be_replayed(desk: Desk) -> None:
-    erased, gone, retained, held = await desk.bury_some(4)
-    await desk.shop.as_owner(
+async def test_a_dead_letter_says_why_it_cannot_be_replayed(repair: RepairHarness) -> None:
+    erased, gone, retained, held = await repair.bury_some(4)
+    await repair.harness.as_owner(
         f"UPDATE statesvc.dead_letter SET sealed_key = NULL WHERE dead_letter_id = {erased}"
     )
     of = (
         f"(SELECT message_id FROM statesvc.dead_letter WHERE dead_letter_id IN ({gone},"
         f" {retained}))"
     )
-    await desk.shop.as_owner(
+    await repair.harness.as_owner(
         f"INSERT INTO statesvc.body_retained SELECT * FROM statesvc.body WHERE message_id IN {of}"
     )
-    await desk.shop.as_owner(f"DELETE FROM statesvc.body WHERE message_id IN {of}")
-    await desk.shop.as_owner(
+    await repair.harness.as_owner(f"DELETE FROM statesvc.body WHERE message_id IN {of}")
+    await repair.harness.as_owner(
         "DELETE FROM statesvc.body_retained k USING statesvc.dead_letter d WHERE d.message_id ="
         f" k.message_id AND d.dead_letter_id = {gone}"
     )
-    assert await put_back(desk.connection, desk.order(), [erased, gone, retained]) == {
+    assert await put_back(repair.connection, repair.request(), [erased, gone, retained]) == {
         erased: Obstacle.ERASED,
         gone: Obstacle.BODY_GONE,
         retained: None,
     }
-    await set_hold(desk.connection, carrier_id=CARRIER_ID, hold=True, why="a test", actor="tester")
-    assert await obstacle_of(desk.connection, held) is Obstacle.HELD
-    assert await put_back(desk.connection, desk.order(), [held]) == {held: Obstacle.HELD}
-    found = await plan_replay(desk.connection, desk.order(carrier_id=CARRIER_ID))
+    await set_hold(
+        repair.connection, carrier_id=CARRIER_ID, hold=True, why="a test", actor="tester"
+    )
+    assert await obstacle_of(repair.connection, held) is Obstacle.HELD
+    assert await put_back(repair.connection, repair.request(), [held]) == {held: Obstacle.HELD}
+    found = await plan_replay(repair.connection, repair.request(carrier_id=CARRIER_ID))
     assert (found.dead_letters, found.replayable) == (3, 0)
     assert found.obstacles == {Obstacle.ERASED: 1, Obstacle.BODY_GONE: 1, Obstacle.HELD: 1}
 
 
-async def test_what_is_read_again_is_never_put_back(desk: Desk) -> None:
-    await desk.shop.push(says({"number": "A1", "kind": "unmapped", "code": "NEW"}, rejected=1))
-    await desk.shop.work()
-    dead_letters = await desk.open_dead_letters()
+async def test_what_is_read_again_is_never_put_back(repair: RepairHarness) -> None:
+    await repair.harness.push(
+        push_body({"number": "A1", "kind": "unmapped", "code": "NEW"}, rejected=1)
+    )
+    await repair.harness.work()
+    dead_letters = await repair.open_dead_letters()
     assert len(dead_letters) == 2
-    cursor = await desk.connection.execute(
+    cursor = await repair.connection.execute(
         "SELECT obstacle FROM statesvc.replay_dead_letters(%s, 'tester', '', gen_random_uuid())",
         (dead_letters,),
     )
     assert await cursor.fetchall() == [("read_again",)] * 2
-    assert await desk.open_dead_letters() == dead_letters
+    assert await repair.open_dead_letters() == dead_letters
 
 
 @pytest.mark.parametrize("way", list(Way))
-async def test_the_queries_know_the_ways_as_the_code_does(desk: Desk, way: Way) -> None:
+async def test_the_queries_know_the_ways_as_the_code_does(repair: RepairHarness, way: Way) -> None:
     kinds: list[tuple[Any, str]] = [
         ("message", "unreadable"),
         ("message", "rejected_member"),
@@ -202,13 +214,13 @@ async def test_the_queries_know_the_ways_as_the_code_does(desk: Desk, way: Way) 
         ("notification", "delivery_exhausted"),
     ]
     for kind, cause in kinds:
-        await desk.shop.connection.execute(
+        await repair.harness.connection.execute(
             "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at) VALUES (%s, %s,"
             " %s, statesvc.clock())",
             (kind, cause, CARRIER_ID),
         )
     found = await next_dead_letters(
-        desk.connection, desk.order(), [way], after=0, up_to=100, limit=10
+        repair.connection, repair.request(), [way], after=0, up_to=100, limit=10
     )
     assert [each.kind for each in found] == [
         kind for kind, cause in kinds if way_of(kind, cause) is way

@@ -88,7 +88,7 @@ def _reading(stated: dict[str, Any]) -> Reading:
     )
 
 
-def says(
+def push_body(
     *events: dict[str, Any], envelope: object = 0, rejected: int = 0, named: Sequence[str] = ()
 ) -> bytes:
     """Build a push; another `envelope` makes other bytes of the same statements.
@@ -112,7 +112,7 @@ ACME = Carrier(
 
 
 @dataclass
-class Shop:
+class WorkerHarness:
     """Pushes go in, batches are worked on one claim at a time, and the log is looked at."""
 
     context: BatchContext
@@ -140,15 +140,15 @@ class Shop:
         return await process(self.context, messages, lease_ends=time.monotonic() + lease_seconds)
 
     async def work(self, limit: int = 64) -> int:
-        """Work until nothing is ready. Return how many changes there are to tell."""
-        told = 0
+        """Work until nothing is ready. Return how many changes were applied."""
+        changes = 0
         while messages := await self.claim(limit):
-            told += await self.process(messages)
-        return told
+            changes += await self.process(messages)
+        return changes
 
-    async def say(self, *events: dict[str, Any], **more: Any) -> UUID:
-        """Put one push, and work on it."""
-        (message_id,) = await self.push(says(*events, **more))
+    async def ingest(self, *events: dict[str, Any], **more: Any) -> UUID:
+        """Push one message, and work on it."""
+        (message_id,) = await self.push(push_body(*events, **more))
         await self.work()
         return message_id
 
@@ -187,7 +187,7 @@ class Shop:
         )
 
     async def verdicts(self) -> dict[str, float]:
-        """Return the verdicts counted by the workers of this shop."""
+        """Return the verdicts counted by these workers."""
         found = {}
         for metric in self.context.telemetry.registry.collect():
             for sample in metric.samples:
@@ -220,7 +220,7 @@ async def pool(database: Database) -> AsyncIterator[Pool]:
 
 @pytest.fixture
 # its workers log there
-async def shop(database: Database, pool: Pool, log: io.StringIO) -> AsyncIterator[Shop]:  # noqa: ARG001
+async def harness(database: Database, pool: Pool, log: io.StringIO) -> AsyncIterator[WorkerHarness]:  # noqa: ARG001
     telemetry = Telemetry()
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
@@ -231,5 +231,5 @@ async def shop(database: Database, pool: Pool, log: io.StringIO) -> AsyncIterato
             telemetry=telemetry,
             worker="worker-1",
         )
-        yield Shop(context, connection, database, keyring)
+        yield WorkerHarness(context, connection, database, keyring)
     telemetry.close()

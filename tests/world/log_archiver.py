@@ -36,7 +36,7 @@ SILENT = "1Z0404"
 
 
 @dataclass
-class Archivist:
+class Archiver:
     """Lets months pass, and archives. `connection` is the service's role."""
 
     database: Database
@@ -66,7 +66,7 @@ class Archivist:
         await self.log.seal()
         await self.pass_days(30)
         await self.log.parcel("1Z0007")
-        await self.log.say(scan("1Z0003", 60, None))
+        await self.log.append(scan("1Z0003", 60, None))
         await self.log.conflict("1Z0007")
         await self.log.attempt()
         await self.log.act()
@@ -138,9 +138,9 @@ class Archivist:
                 await connection.execute(statement.encode())
 
 
-def archiving(folder: ArchivePath, keyring: Keyring, archivist_wait: Any) -> LogArchiving:
+def archiving(folder: ArchivePath, keyring: Keyring, archiver_wait: Any) -> LogArchiving:
     return LogArchiving(
-        folder=folder, keyring=keyring, hot_months=1, wait=archivist_wait, drop_tries=1
+        folder=folder, keyring=keyring, hot_months=1, wait=archiver_wait, drop_tries=1
     )
 
 

@@ -1,4 +1,4 @@
-"""A shop whose days pass, an archive folder, and rounds of the archiver."""
+"""A worker whose days pass, an archive folder, and rounds of the archiver."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from statesvc.addons.archive.day import BODY_LEDGER, DayRecord, archives
 from statesvc.addons.archive.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.bodies.find_bodies import BodyLocation, body_locations, find_bodies
 from tests.world.database import Database
-from tests.world.shop import Shop
+from tests.world.worker_harness import WorkerHarness
 
 DAY = 86_400
 HOT_DAYS = 14
@@ -29,10 +29,10 @@ async def no_pause() -> None:
 
 
 @dataclass
-class Archivist:
+class Archiver:
     """Lets days pass, and archives."""
 
-    shop: Shop
+    harness: WorkerHarness
     archiving: BodyArchiving
     owner_dsn: str
     service_dsn: str
@@ -44,10 +44,10 @@ class Archivist:
         return folder
 
     async def days_pass(self, days: int) -> None:
-        await self.shop.database.clock.advance(days * DAY)
+        await self.harness.database.clock.advance(days * DAY)
 
     async def today(self) -> date:
-        now: datetime = await self.shop.database.clock.now()
+        now: datetime = await self.harness.database.clock.now()
         return now.astimezone(UTC).date()
 
     async def run_pass(self, **changes: Any) -> DayPassResult:
@@ -60,11 +60,11 @@ class Archivist:
             return await archive_days(connection, replace(self.archiving, **changes))
 
     async def ledger(self) -> dict[date, DayRecord]:
-        return {archive.day: archive for archive in await archives(self.shop.connection)}
+        return {archive.day: archive for archive in await archives(self.harness.connection)}
 
     async def partition(self, day: date) -> str | None:
         """Return its name while it is there."""
-        name: str | None = await self.shop.value(
+        name: str | None = await self.harness.value(
             "SELECT to_regclass(%s)::text", f"statesvc.body_{day:%Y%m%d}"
         )
         return name
@@ -72,48 +72,50 @@ class Archivist:
     async def retained(self) -> set[UUID]:
         return {
             message_id
-            for (message_id,) in await self.shop.rows(
+            for (message_id,) in await self.harness.rows(
                 "SELECT message_id FROM statesvc.body_retained"
             )
         }
 
     async def erase(self, shipment_id: UUID) -> None:
         """Destroy the shipment's key."""
-        await self.shop.as_owner(
+        await self.harness.as_owner(
             "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE"
             f" shipment_id = '{shipment_id}'"
         )
 
     async def body(self, message_id: UUID) -> bytes | None:
         """Return the clear body wherever it is, opened with the key of its shipment."""
-        shop = self.shop
+        harness = self.harness
         wanted = [(message_id, await self._received_at(message_id))]
-        found = (await find_bodies(shop.connection, self.archiving.folder, wanted)).get(message_id)
+        found = (await find_bodies(harness.connection, self.archiving.folder, wanted)).get(
+            message_id
+        )
         if found is None:
             return None
-        ((sealed_key, shipments),) = await shop.rows(
+        ((sealed_key, shipments),) = await harness.rows(
             "SELECT sealed_key, shipments FROM statesvc.message WHERE message_id = %s", message_id
         )
         if sealed_key is None:
             return None
         keys = {}
         for shipment_id in shipments:
-            wrapped = await shop.value(
+            wrapped = await harness.value(
                 "SELECT sealed_key FROM statesvc.stream WHERE shipment_id = %s", shipment_id
             )
             if wrapped is None:
                 return None
-            keys[shipment_id] = shop.keyring.open_shipment_key(wrapped, shipment_id)
-        wrap = body_key_wrap(keys, message_id) if shipments else shop.keyring.inbox
+            keys[shipment_id] = harness.keyring.open_shipment_key(wrapped, shipment_id)
+        wrap = body_key_wrap(keys, message_id) if shipments else harness.keyring.inbox
         key = wrap.unwrap(sealed_key, body_context(message_id))
         return unsalted(key.open(found.sealed, body_context(message_id)))
 
     async def place(self, message_id: UUID) -> BodyLocation:
         wanted = [(message_id, await self._received_at(message_id))]
-        return (await body_locations(self.shop.connection, wanted))[message_id]
+        return (await body_locations(self.harness.connection, wanted))[message_id]
 
     async def _received_at(self, message_id: UUID) -> Any:
-        found = await self.shop.rows(
+        found = await self.harness.rows(
             "SELECT received_at FROM statesvc.message WHERE message_id = %s"
             " UNION ALL SELECT received_at FROM statesvc.inbox WHERE message_id = %s"
             " UNION ALL SELECT received_at FROM statesvc.dead_letter WHERE message_id = %s",
@@ -147,6 +149,6 @@ def body_archiving(folder: Path, keyring: Keyring) -> BodyArchiving:
 
 
 @pytest.fixture
-async def archivist(shop: Shop, database: Database, tmp_path: Path) -> Archivist:
-    archiving = body_archiving(tmp_path / "archive", shop.keyring)
-    return Archivist(shop, archiving, database.owner_dsn, database.service_dsn)
+async def archiver(harness: WorkerHarness, database: Database, tmp_path: Path) -> Archiver:
+    archiving = body_archiving(tmp_path / "archive", harness.keyring)
+    return Archiver(harness, archiving, database.owner_dsn, database.service_dsn)
