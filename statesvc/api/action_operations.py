@@ -13,7 +13,7 @@ from statesvc.http.paging import Page, PageParameters, encode_position, position
 from statesvc.http.problem import Code
 from statesvc.http.views import Column, Table
 from statesvc.log import action_list
-from statesvc.log.action_list import NEWEST_ACTION, ActionPosition, RecordedAction, WantedActions
+from statesvc.log.action_list import NEWEST_ACTION, ActionFilter, ActionPosition, RecordedAction
 
 Beginning = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
 
@@ -67,7 +67,7 @@ async def list_actions(
     that were moved into the archive are not listed.
     """
     filters = call.parameters
-    wanted = WantedActions(actor=filters.actor, verb=filters.verb, target=filters.target)
+    wanted = ActionFilter(actor=filters.actor, verb=filters.verb, target=filters.target)
     bound_to: dict[str, Any] = {"list": "actions", **asdict(wanted)}
     before = (
         NEWEST_ACTION

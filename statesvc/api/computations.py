@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from statesvc.api.computing import AUDIT, AuditWanted, PrintedAudit, Sources
+from statesvc.api.computing import AUDIT, AuditRequest, PrintedAudit, Sources
 from statesvc.api.shipment_operations import print_audit
 from statesvc.background.process_pool import Task
 from statesvc.seams import named_parts
@@ -26,6 +26,6 @@ class ComputingHere:
             **{name: partial(task, self.sources) for name, task in named_parts("computations")},
         }
 
-    async def _audit(self, wanted: AuditWanted) -> PrintedAudit:
+    async def _audit(self, wanted: AuditRequest) -> PrintedAudit:
         async with self.sources.pool.connection() as connection:
             return await print_audit(connection, self.sources, wanted)

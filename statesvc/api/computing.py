@@ -34,7 +34,7 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditWanted:
+class AuditRequest:
     """A request for an audit. `personal`: with personal parts."""
 
     asked: AuditParameters

@@ -31,10 +31,10 @@ from statesvc.reading.foreign_readings import ReadingState, list_readings
 from statesvc.reading.rollout_store import (
     ALL,
     DifferingEventsError,
-    Lacking,
+    LaggingWorkers,
     RolloutSettings,
     RolloutState,
-    lacking_workers,
+    lagging_workers,
     refusals,
     rollout_of,
     set_hold,
@@ -104,7 +104,7 @@ async def list_rollouts(context: Context, _call: Call[None, None]) -> Page[Shown
     """
     async with context.pool.connection() as connection:
         turned = await stored_rollouts(connection)
-        lacking, readings = await lacking_workers(connection), await list_readings(connection)
+        lacking, readings = await lagging_workers(connection), await list_readings(connection)
     all_held = any(rollout.hold for rollout in turned if rollout.carrier_id == ALL)
     states = [RolloutState(rollout, held=rollout.hold or all_held) for rollout in turned]
     return Page([_shown(state, lacking, readings) for state in states], None)
@@ -325,19 +325,19 @@ def _carrier_id(context: Context, carrier_id: str) -> str:
 async def _read(connection: AsyncConnection[Any], carrier_id: str) -> ShownRollout:
     readings = await list_readings(connection, carrier_id)
     return _shown(
-        await rollout_of(connection, carrier_id), await lacking_workers(connection), readings
+        await rollout_of(connection, carrier_id), await lagging_workers(connection), readings
     )
 
 
 def _shown(
-    state: RolloutState, lacking: Sequence[Lacking], readings: Sequence[ReadingState]
+    state: RolloutState, lacking: Sequence[LaggingWorkers], readings: Sequence[ReadingState]
 ) -> ShownRollout:
     rollout = state.rollout
     its = [reading for reading in readings if reading.carrier_id == rollout.carrier_id]
     unasked = [
         f"no worker asked for {reading.reading} within the last minute: is it misspelt?"
         for reading in its
-        if reading.is_unasked
+        if reading.has_no_reader
     ]
     return {
         "carrier_id": rollout.carrier_id,

@@ -54,10 +54,10 @@ _OF_THE_SENDER: Final = frozenset(
 
 
 class Check(NamedTuple):
-    """A check of the running service. `well`: doctor's line without a finding."""
+    """A check of the running service. `ok_text`: doctor's line without a finding."""
 
     about: str
-    well: str
+    ok_text: str
     find: Callable[[Facts], Iterable[Finding]]
 
 
@@ -349,7 +349,10 @@ def checks() -> tuple[Check, ...]:
     """Return the checks of the core and of the add-ons that are on."""
     return (
         *CHECKS,
-        *(Check(one.about, one.well, partial(_of_addon, one.about)) for one in parts("findings")),
+        *(
+            Check(one.about, one.ok_text, partial(_of_addon, one.about))
+            for one in parts("findings")
+        ),
     )
 
 

@@ -33,6 +33,7 @@ from statesvc.shipments.references import (
     ReferenceTooCommonError,
     numbers_of_reference,
 )
+from statesvc.shipments.search_terms import likely_searches
 from statesvc.shipments.shipment_list import (
     BEGINNING_OF_TIME,
     END_OF_TIME,
@@ -42,7 +43,6 @@ from statesvc.shipments.shipment_list import (
     numbers_in_any_spelling,
     unchanged_since,
 )
-from statesvc.shipments.sought import searches
 
 STALLED_DAYS_MAX: Final = 3650
 NUMBERS_MAX: Final = 50
@@ -226,7 +226,7 @@ async def list_shipments(
     wanted = call.parameters
     if wanted.sought is None:
         return await _page(context, wanted)
-    for search in searches(wanted.sought):
+    for search in likely_searches(wanted.sought):
         try:
             page = await _page(context, wanted.model_copy(update=search))
         except Problem as problem:

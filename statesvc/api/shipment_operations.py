@@ -10,7 +10,7 @@ from events.crypto.keyring import Keyring
 from events.entry.kinds import NO_PREVIOUS
 from events.identity.recipes import discriminator_of, number_of
 from statesvc.api import shipment_words as words
-from statesvc.api.computing import AUDIT, COMPUTING_SECONDS, AuditWanted, PrintedAudit, Sources
+from statesvc.api.computing import AUDIT, COMPUTING_SECONDS, AuditRequest, PrintedAudit, Sources
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import (
     AuditParameters,
@@ -225,7 +225,7 @@ async def get_shipment_audit(
     The carrier's statements with the time we learned them, our conclusions, our notifications.
     A consistent snapshot.
     """
-    wanted = AuditWanted(
+    wanted = AuditRequest(
         asked=call.parameters, personal=reads_personal(call, call.parameters.include)
     )
     sources = Sources(
@@ -281,7 +281,7 @@ async def _state(
 
 
 async def print_audit(
-    connection: AsyncConnection[Any], sources: Sources, wanted: AuditWanted
+    connection: AsyncConnection[Any], sources: Sources, wanted: AuditRequest
 ) -> PrintedAudit:
     """Print everything on record, as a consistent snapshot. Raises Problem."""
     asked, keyring = wanted.asked, sources.keyring if wanted.personal else None

@@ -22,8 +22,8 @@ from statesvc.health.storable import storage_findings
 from statesvc.http.health import shipped_migrations
 from statesvc.log.log_months import Archived, count_archived
 from statesvc.queue.depths import NO_DEPTHS, QueueDepths, read_depths
-from statesvc.reading.foreign_readings import LeftShare, left_shares, list_readings
-from statesvc.reading.rollout_store import Lacking, lacking_workers
+from statesvc.reading.foreign_readings import UnreadShare, list_readings, unread_shares
+from statesvc.reading.rollout_store import LaggingWorkers, lagging_workers
 from statesvc.sealer.clock_check import ClockCheck, ClockError
 from statesvc.sealer.lead import silent_lead
 from statesvc.seams import parts
@@ -71,8 +71,8 @@ class Facts:
     invalid_indexes: Sequence[tuple[str, str]]
     silent_carriers: Mapping[str, float]
     holds: Sequence[Hold]
-    lacking: Sequence[Lacking]
-    left: Sequence[LeftShare]
+    lacking: Sequence[LaggingWorkers]
+    left: Sequence[UnreadShare]
     unsent: Sequence[Unsent]
     spools: Sequence[SpoolState]
     pushes: Mapping[str, Pushes]
@@ -146,8 +146,8 @@ async def read_facts(connection: AsyncConnection[Any]) -> Facts:
             Hold(carrier_id=carrier_id, seconds=seconds, by=by, why=why)
             for carrier_id, seconds, by, why in await rows("kill switch", "holds")
         ],
-        lacking=await part("readers", lambda: lacking_workers(connection), otherwise=[]),
-        left=left_shares(await part("readers", lambda: list_readings(connection), otherwise=[])),
+        lacking=await part("readers", lambda: lagging_workers(connection), otherwise=[]),
+        left=unread_shares(await part("readers", lambda: list_readings(connection), otherwise=[])),
         unsent=[Unsent(*row) for row in await rows("subscriptions", "unsent", asked)],
         spools=await part("spool", lambda: read_spools(connection), otherwise=[]),
         pushes={

@@ -15,7 +15,7 @@ from events.entry.assemble import ConflictRow, EventRow, StreamHead
 from events.entry.proposal import Decision, DedupeKey, ExistingEvent, Proposal, without_personal
 from events.vocabulary import TzSource, Verdict
 from projections.project import Change, Projection
-from statesvc.append.outbox import SubscribedTo
+from statesvc.append.outbox import LiveSubscription
 from statesvc.database.queries import Pending, Sender
 from statesvc.log.batch_row import NO_STAMP, BatchStamp
 from statesvc.log.event_store import ReferencedStream
@@ -85,7 +85,7 @@ class AppendBatch:
     keys: dict[UUID, SealingKey | None] = field(default_factory=dict)
     """For each shipment that the messages name. None: erased."""
     states: Mapping[UUID, Any] = field(default_factory=dict)
-    subscribed: Sequence[SubscribedTo] = ()
+    subscribed: Sequence[LiveSubscription] = ()
     """The live subscriptions that may match changes of the shipments that the messages name."""
     stamp: BatchStamp = NO_STAMP
     """The time read under the locks, the id of the batch, the epoch of the log."""

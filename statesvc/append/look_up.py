@@ -14,12 +14,12 @@ from events.entry.kinds import NO_PREVIOUS
 from events.entry.packed_keys import known_from
 from events.entry.proposal import depend_on
 from statesvc.append.append_batch import AppendBatch, WhenLocked, drop, forget_erased
-from statesvc.append.outbox import read_subscribed
+from statesvc.append.outbox import read_live_subscriptions
 from statesvc.append.parcel_locks import (
     assign_parcels,
     lock_linked,
-    of_unlocked_parcels,
     printed_parcels,
+    shipments_of_unlocked_parcels,
 )
 from statesvc.append.proposals import propose
 from statesvc.append.retry import LockedShipmentsError
@@ -48,21 +48,24 @@ async def look_up(batch: AppendBatch) -> None:
     printed = printed_parcels(batch)
     wanted = shipments | set(printed.values())
     # locks before reads: each later statement then sees all that earlier holders committed
-    asked_heads = await lock_streams(connection, batch.keyring, wanted)
-    asked_new = await reserve_streams(
+    pending_heads = await lock_streams(connection, batch.keyring, wanted)
+    pending_new = await reserve_streams(
         connection, wanted, bounded=batch.when_locked is WhenLocked.POSTPONE
     )
     # dedupe keys are read, not locked: the unique index decides at the insert, and a race is tried
     # again
-    asked_known = await known_keys(
+    pending_known = await known_keys(
         connection, (key for proposal in batch.proposals for key in proposal.dedupe_keys())
     )
-    asked_states = await read_states(connection, shipments)
+    pending_states = await read_states(connection, shipments)
     # with the rest of the round trip, whether or not a status will change: a second trip would cost
     # more
-    asked_subscribed = await read_subscribed(connection, batch.proposals)
+    pending_subscribed = await read_live_subscriptions(
+        connection,
+        ((each.event.carrier_id, each.event.numbered.number) for each in batch.proposals),
+    )
     # last, under all locks: times and batch ids must grow along each stream
-    asked_stamp = await begin_batch(connection)
+    pending_stamp = await begin_batch(connection)
     if batch.still_leased is not None:
         # fencing: a message whose lease was lost belongs to another worker, with its verdict
         leased = await batch.still_leased.rows()
@@ -70,7 +73,7 @@ async def look_up(batch: AppendBatch) -> None:
             batch,
             {index for index, read in enumerate(batch.messages) if read.message_id not in leased},
         )
-    heads, absent = await asked_heads.rows(), await asked_new.rows()
+    heads, absent = await pending_heads.rows(), await pending_new.rows()
     batch.heads = {shipment: head for shipment, head in heads.items() if shipment in shipments}
     # a stream that another transaction made between the two statements is in neither: its messages
     # wait
@@ -87,10 +90,10 @@ async def look_up(batch: AppendBatch) -> None:
     # held fails
     if await lock_linked(batch, wanted):
         # under their locks too: what is said of a parcel later has the higher batch id
-        asked_stamp = await begin_batch(connection)
+        pending_stamp = await begin_batch(connection)
     if locked := (
         {shipment for _, shipment in batch.named} - batch.heads.keys()
-    ) | of_unlocked_parcels(batch):
+    ) | shipments_of_unlocked_parcels(batch):
         _postpone(batch, locked)
     batch.keys = {shipment: head.key for shipment, head in batch.heads.items()}
     # an archived shipment keeps its dedupe keys in its row, so that a late duplicate needs no
@@ -98,11 +101,13 @@ async def look_up(batch: AppendBatch) -> None:
     packed = {
         shipment: head.packed for shipment, head in batch.heads.items() if head.packed is not None
     }
-    batch.known = (known_from(packed, batch.proposals) if packed else {}) | await asked_known.rows()
+    batch.known = (
+        known_from(packed, batch.proposals) if packed else {}
+    ) | await pending_known.rows()
     batch.states, batch.subscribed, batch.stamp = (
-        await asked_states.rows(),
-        await asked_subscribed.rows(),
-        await asked_stamp.rows(),
+        await pending_states.rows(),
+        await pending_subscribed.rows(),
+        await pending_stamp.rows(),
     )
     # last: only the locked heads tell who is erased, and an erasure locks them too
     forget_erased(batch)

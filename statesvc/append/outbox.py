@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
 from events.entry.kinds import offset_seconds
-from events.entry.proposal import Proposal
 from events.event import value
 from projections.notification_type import type_of_change
 from projections.parcel import ParcelSource, SourceChange, SourceFilter
@@ -104,7 +103,7 @@ class OutboxChange:
         )
 
 
-class SubscribedTo(NamedTuple):
+class LiveSubscription(NamedTuple):
     """Filter of a live subscription; None: everything. `shipments` are `carrier_id/NUMBER`."""
 
     subscription_id: UUID
@@ -128,12 +127,12 @@ class SubscribedTo(NamedTuple):
 
 
 # as the database has them
-def _subscribed_to(subscription_id: UUID, *row: Any) -> SubscribedTo:  # noqa: ANN401
+def _live_subscription(subscription_id: UUID, *row: Any) -> LiveSubscription:  # noqa: ANN401
     *filters, parcels = row
     carriers, statuses, types, shipments = (
         None if words is None else frozenset(words) for words in filters
     )
-    return SubscribedTo(
+    return LiveSubscription(
         subscription_id, carriers, statuses, types, shipments, once=parcels == "once"
     )
 
@@ -146,20 +145,22 @@ class ParcelChanges:
     changes: list[SourceChange] = field(default_factory=list)
     # by the sources that a filter lets through: many subscriptions share an answer, and the fold is
     # the cost
-    _told: dict[frozenset[UUID], set[tuple[UUID, int]]] = field(default_factory=dict)
+    _notified: dict[frozenset[UUID], set[tuple[UUID, int]]] = field(default_factory=dict)
 
-    def notifies(self, subscription: SubscribedTo, change: OutboxChange) -> bool:
+    def notifies(self, subscription: LiveSubscription, change: OutboxChange) -> bool:
         """Return whether a `parcels: once` subscription is notified of the change."""
-        asked = subscription.sources
+        source_filter = subscription.sources
         sources = frozenset(
-            each.shipment_id for each in self.parcel.sources.values() if asked.lets_through(each)
+            source.shipment_id
+            for source in self.parcel.sources.values()
+            if source_filter.lets_through(source)
         )
-        if sources not in self._told:
-            self._told[sources] = self.parcel.told(asked, self.changes)
-        return (change.shipment_id, change.sequence) in self._told[sources]
+        if sources not in self._notified:
+            self._notified[sources] = self.parcel.notified(source_filter, self.changes)
+        return (change.shipment_id, change.sequence) in self._notified[sources]
 
 
-def of_parcels(
+def shared_parcel_changes(
     changes: Iterable[OutboxChange],
     parcel_ids: Mapping[UUID, UUID],
     parcels: Mapping[UUID, ParcelLog],
@@ -192,46 +193,36 @@ def of_parcels(
 NO_PARCELS: Final[Mapping[UUID, ParcelChanges]] = MappingProxyType({})
 
 
-async def read_subscribed(
-    connection: Sender, proposals: Iterable[Proposal]
-) -> Pending[list[SubscribedTo]]:
-    """Read the live subscriptions that may match changes of these shipments; paused ones
+async def read_live_subscriptions(
+    connection: Sender, numbers: Iterable[tuple[str, str]]
+) -> Pending[list[LiveSubscription]]:
+    """Read the live subscriptions that may match changes of these carriers' numbers; paused ones
     too, because they collect.
     """
-    numbers = {
-        (proposal.event.carrier_id, proposal.event.numbered.number) for proposal in proposals
-    }
-    return await read_subscribed_to(connection, numbers)
-
-
-async def read_subscribed_to(
-    connection: Sender, numbers: Iterable[tuple[str, str]]
-) -> Pending[list[SubscribedTo]]:
-    """Read the live subscriptions that may match these carriers and numbers."""
-    asked = list(numbers)
+    distinct = set(numbers)
     parameters = {
-        "carrier_ids": texts(list({carrier_id for carrier_id, _ in asked})),
-        "shipments": texts([f"{carrier_id}/{number}" for carrier_id, number in asked]),
+        "carrier_ids": texts(list({carrier_id for carrier_id, _ in distinct})),
+        "shipments": texts([f"{carrier_id}/{number}" for carrier_id, number in distinct]),
     }
     return await send(
         connection,
-        _SQL["subscribed"],
+        _SQL["read_live_subscriptions"],
         parameters,
-        lambda rows: [_subscribed_to(*row) for row in rows],
+        lambda rows: [_live_subscription(*row) for row in rows],
     )
 
 
 def fan_out(
     changes: Iterable[OutboxChange],
-    subscribed: Sequence[SubscribedTo],
+    subscribed: Sequence[LiveSubscription],
     parcels: Mapping[UUID, ParcelChanges] = NO_PARCELS,
 ) -> list[tuple[OutboxChange, list[UUID]]]:
     """Return each change that any subscription matches, with the subscriptions, sorted.
 
-    `parcels`: `of_parcels`.
+    `parcels`: `shared_parcel_changes`.
     """
 
-    def is_notified(each: SubscribedTo, change: OutboxChange) -> bool:
+    def is_notified(each: LiveSubscription, change: OutboxChange) -> bool:
         if not each.matches(change):
             return False
         parcel = parcels.get(change.shipment_id) if each.once else None

@@ -1,4 +1,4 @@
--- name: subscribed
+-- name: read_live_subscriptions
 -- Return the live subscriptions that may match a change of these shipments.
 SELECT s.subscription_id, s.carriers, s.statuses, s.types, s.shipments, s.parcels
 FROM statesvc.subscription s

@@ -57,16 +57,16 @@ async def lock_linked(batch: AppendBatch, tried: Collection[UUID]) -> bool:
     """Lock the parcels of linked shipments; return whether there are any."""
     if not (linked := set(batch.parcels.values()).difference(tried)):
         return False
-    asked_heads = await lock_streams(batch.connection, batch.keyring, linked)
-    asked_absent = await reserve_streams(batch.connection, linked, bounded=True)
-    heads = await asked_heads.rows()
+    pending_heads = await lock_streams(batch.connection, batch.keyring, linked)
+    pending_absent = await reserve_streams(batch.connection, linked, bounded=True)
+    heads = await pending_heads.rows()
     batch.locked_parcels.update(dict.fromkeys(heads))
-    batch.locked_parcels.update(await asked_absent.rows())
+    batch.locked_parcels.update(await pending_absent.rows())
     _note_unlinked(batch, heads)
     return True
 
 
-def of_unlocked_parcels(batch: AppendBatch) -> set[UUID]:
+def shipments_of_unlocked_parcels(batch: AppendBatch) -> set[UUID]:
     return {
         each for each, parcel_id in batch.parcels.items() if parcel_id not in batch.locked_parcels
     }

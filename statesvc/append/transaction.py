@@ -39,20 +39,20 @@ _LOCK_SECONDS: Final = 0.5
 
 async def append_claimed(
     connection: AsyncConnection[Any],
-    batch_on: Callable[[Sender], AppendBatch],
+    new_batch: Callable[[Sender], AppendBatch],
     *,
     token: UUID,
     lock_seconds: float = _LOCK_SECONDS,
 ) -> AppendBatch:
     """Append and settle leased messages in a transaction; messages with a lost lease are left out.
 
-    `batch_on` makes a new batch for each try. Postponed messages are given back for a short while.
+    `new_batch` makes a new batch for each try. Postponed messages are given back for a short while.
     Raises as `append` does.
     """
     with ExitStack() as settling:
         async with pipelined_transaction(connection) as pipeline:
             # anew at each try: a failed transaction leaves its results in the batch
-            batch = batch_on(pipeline)
+            batch = new_batch(pipeline)
             message_ids = [read.message_id for read in batch.messages]
             # first: messages precede shipments in the lock order, and its lock_timeout bounds the
             # rest
@@ -108,11 +108,14 @@ async def assemble(batch: AppendBatch) -> None:
         # a contradiction that repeats is counted in one row: each as an entry, a carrier could fill
         # the log
         unseen = await count_conflicts(batch.connection, conflicts, recorded_at=clock)
-        asked = await read_streams(
+        pending_streams = await read_streams(
             batch.connection, batch.keyring, (conflict.holder for conflict in conflicts)
         )
         batch.keys.update(
-            {shipment_id: stream.key for shipment_id, stream in (await asked.rows()).items()}
+            {
+                shipment_id: stream.key
+                for shipment_id, stream in (await pending_streams.rows()).items()
+            }
         )
         batch.conflicts = assemble_conflicts(unseen, batch.keys, clock=clock, epoch=epoch)
     batch.events = assemble_events(batch.decision.appends, batch.heads, clock=clock, epoch=epoch)
@@ -127,8 +130,8 @@ async def project_events(batch: AppendBatch) -> None:
             since = {
                 shipment_id: batch.heads[shipment_id].first_recorded_at for shipment_id in missing
             }
-            asked_history = await read_events(batch.connection, since)
-            history = await asked_history.rows()
+            pending_history = await read_events(batch.connection, since)
+            history = await pending_history.rows()
             # a fold of a part would be a wrong state that looks right
             require_whole(history, missing, batch.events, batch.heads)
             batch.projection = project(batch.events, batch.states, facts_from_log(history))

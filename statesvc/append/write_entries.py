@@ -5,7 +5,13 @@ notifications that follow from it.
 from events.entry.kinds import Leaf, leaf, transition_document
 from projections.project import Change
 from statesvc.append.append_batch import AppendBatch
-from statesvc.append.outbox import OutboxChange, fan_out, fanout_of, of_parcels, write_notifications
+from statesvc.append.outbox import (
+    OutboxChange,
+    fan_out,
+    fanout_of,
+    shared_parcel_changes,
+    write_notifications,
+)
 from statesvc.log.batch_row import write_batch
 from statesvc.log.event_store import (
     insert_aliases,
@@ -131,7 +137,7 @@ async def notify(batch: AppendBatch, *, before: int) -> list[bytes]:
         if change.row.proposal.source.notify
     ]
     fanned_out = fan_out(
-        changes, batch.subscribed, of_parcels(changes, batch.parcels, batch.parcel_logs)
+        changes, batch.subscribed, shared_parcel_changes(changes, batch.parcels, batch.parcel_logs)
     )
     batch.notifications = await write_notifications(
         batch.connection, fanned_out, epoch=batch.stamp.epoch

@@ -38,7 +38,7 @@ class BusyPriority:
             _set_process(min(niceness, UNPRIVILEGED_NICENESS))
 
     @property
-    def stands_back(self) -> bool:
+    def is_lowered(self) -> bool:
         return self._is_back
 
     def claimed(self, items: int, *, has_backlog: bool) -> None:

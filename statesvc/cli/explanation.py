@@ -103,13 +103,13 @@ def _of_database(error: psycopg.Error) -> CommandError | None:
             return CommandError(_ENDED)
         case _ if failure(error) in {Failure.UNAVAILABLE, Failure.FORBIDDEN}:
             return CommandError(
-                f"the database refused or does not answer: {said_by_database(error)}{_check(error)}"
+                f"the database refused or does not answer: {database_message(error)}{_check(error)}"
             )
         case _:
             return None
 
 
-def said_by_database(error: Exception) -> str:
+def database_message(error: Exception) -> str:
     """Return the message of the server or the connection, without the server's address."""
     return _WAY.sub("", str(error).strip().split("\n", 1)[0])
 

@@ -19,7 +19,7 @@ from statesvc.api.operation_context import Context
 from statesvc.api.personal_reads import PersonalReads
 from statesvc.cli.api_calls import CallRefusedError, Calls, File, Json
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.explanation import said_by_database
+from statesvc.cli.explanation import database_message
 from statesvc.cli.operation_table import operation_named
 from statesvc.cli.session import FINDING, actor, service_connection
 from statesvc.database.dsns import database_name
@@ -191,7 +191,7 @@ def away_database(error: Exception) -> tuple[str, str] | None:
     """Return the database's name, and why it does not answer; None: it does."""
     if not isinstance(error, psycopg.Error) or failure(error) is not Failure.UNAVAILABLE:
         return None
-    return database_name(load_settings().database), said_by_database(error)
+    return database_name(load_settings().database), database_message(error)
 
 
 class _KeyringOnce:

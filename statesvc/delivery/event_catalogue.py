@@ -15,7 +15,7 @@ from uuid import UUID
 from events.entry.kinds import rfc3339
 from projections.expectations import FIRST_SEQUENCE
 from projections.notification_type import NotificationType
-from statesvc.delivery.full_payload import Full
+from statesvc.delivery.full_payload import FullPayload
 from statesvc.delivery.notification import Notification, data_of
 from statesvc.delivery.notification_data import (
     ChangeData,
@@ -109,7 +109,9 @@ _PERSONAL: Final[PersonalPart] = {
 _SIGNER: Final[Signer] = {"signed_by": "SAMPLE"}
 
 
-def _change(kind: NotificationType, *, before: str, full: Full | None = None) -> Mapping[str, Any]:
+def _change(
+    kind: NotificationType, *, before: str, full: FullPayload | None = None
+) -> Mapping[str, Any]:
     return data_of(
         Notification(
             webhook_id="",
@@ -127,7 +129,9 @@ def _change(kind: NotificationType, *, before: str, full: Full | None = None) ->
 
 
 def _of_change(kind: NotificationType, summary: str, description: str, *, before: str) -> EventType:
-    personal = Full(event={**_EVENT, **_PERSONAL}, shipment={**_SHIPMENT, **_SIGNER}, erased=False)
+    personal = FullPayload(
+        event={**_EVENT, **_PERSONAL}, shipment={**_SHIPMENT, **_SIGNER}, erased=False
+    )
     return EventType(
         kind=kind.value,
         summary=summary,
@@ -135,7 +139,7 @@ def _of_change(kind: NotificationType, summary: str, description: str, *, before
         data=ChangeData,
         thin=_change(kind, before=before),
         full=_change(
-            kind, before=before, full=Full(event=_EVENT, shipment=_SHIPMENT, erased=False)
+            kind, before=before, full=FullPayload(event=_EVENT, shipment=_SHIPMENT, erased=False)
         ),
         personal=_change(kind, before=before, full=personal),
     )

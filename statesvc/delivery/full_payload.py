@@ -31,7 +31,7 @@ Named = tuple[UUID, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Full:
+class FullPayload:
     """The event and the shipment as the API shows them.
 
     `erased`: its personal fields are gone for good.
@@ -43,13 +43,13 @@ class Full:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class ShipmentPast:
     """A shipment's events up to one, oldest first: canonical bytes and sealed personal parts."""
 
     canonicals: list[bytes] = field(repr=False)
     sealed_parts: list[bytes | None] = field(repr=False)
 
-    def full(self, shipment_id: UUID, *, erased: bool, opener: Opener | None) -> Full:
+    def full(self, shipment_id: UUID, *, erased: bool, opener: Opener | None) -> FullPayload:
         documents = [orjson.loads(canonical) for canonical in self.canonicals]
         row = rebuilt_row(shipment_id, self.canonicals)
         personal, signer = HIDDEN, Signer()
@@ -65,7 +65,7 @@ class Past:
                 if signed_by is None
                 else opener.part(signed_by, parts.get(signed_by)).fields["signed_by"]
             }
-        return Full(
+        return FullPayload(
             event=stated_event(documents[-1], personal),
             shipment={**summary_of(row), **signer},
             erased=erased,
@@ -74,14 +74,16 @@ class Past:
 
 async def read_past(
     connection: Sender, named: Sequence[Named], *, thin: frozenset[UUID]
-) -> dict[Named, Past]:
+) -> dict[Named, ShipmentPast]:
     """Read the past of each notification; none for shipments in `thin` with an archived part.
 
     Raises ArchivedHistoryError where another has one.
     """
     if not named:
         return {}
-    found: dict[Named, Past] = defaultdict(lambda: Past(canonicals=[], sealed_parts=[]))
+    found: dict[Named, ShipmentPast] = defaultdict(
+        lambda: ShipmentPast(canonicals=[], sealed_parts=[])
+    )
     asked = columns(sorted(set(named)), ("shipment_ids", "sequences"))
     span = await (
         await connection.execute(
@@ -103,9 +105,14 @@ async def read_past(
     return {each: past for each, past in found.items() if each not in lacking}
 
 
-def full_of(
-    past: Past | None, keyring: Keyring, shipment_id: UUID, sealed_key: bytes | None, *, pii: bool
-) -> Full | None:
+def full_payload_of(
+    past: ShipmentPast | None,
+    keyring: Keyring,
+    shipment_id: UUID,
+    sealed_key: bytes | None,
+    *,
+    pii: bool,
+) -> FullPayload | None:
     """Build the full part; None where only the change can be sent.
 
     A key that does not open counts as none, and is logged as an error.

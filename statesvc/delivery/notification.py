@@ -10,7 +10,7 @@ import orjson
 
 from events.entry.kinds import rfc3339
 from projections.notification_type import is_of_operator
-from statesvc.delivery.full_payload import Full
+from statesvc.delivery.full_payload import FullPayload
 from statesvc.delivery.notification_data import ChangeData, OperatorData
 from statesvc.shipments.local_time import in_offset
 
@@ -50,7 +50,7 @@ class Notification:
     is since when it was so. Of a type for operators the `incident`, as its body states it.
     """
     gap: Gap | None = None
-    full: Full | None = None
+    full: FullPayload | None = None
     """For subscriptions with a full payload: the event and the shipment's state."""
 
 

@@ -9,8 +9,8 @@ from statesvc.health.finding import Finding
 
 
 class OwnCheck(NamedTuple):
-    """A check that reads its own data. `well`: doctor's line if it finds no fault."""
+    """A check that reads its own data. `ok_text`: doctor's line if it finds no fault."""
 
     about: str
-    well: str
+    ok_text: str
     find: Callable[[AsyncConnection[Any]], Awaitable[Sequence[Finding]]]

@@ -34,7 +34,7 @@ class RecordedAction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedActions:
+class ActionFilter:
     """Prefixes: `rollout.` means all verbs about rollouts; empty means any."""
 
     actor: str = ""
@@ -43,7 +43,7 @@ class WantedActions:
 
 
 async def list_actions(
-    connection: AsyncConnection[Any], wanted: WantedActions, *, before: ActionPosition, limit: int
+    connection: AsyncConnection[Any], wanted: ActionFilter, *, before: ActionPosition, limit: int
 ) -> tuple[list[RecordedAction], ActionPosition | None]:
     """Return a page, and the `before` of the next one (None: this is the last).
 

@@ -62,7 +62,7 @@ class Fanout:
     """
 
 
-def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> list[Fanout]:
+def repeated_fanouts(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> list[Fanout]:
     """Build fan-outs that repeat earlier changes. Raises ArchivedHistoryError.
 
     Each row holds the fields of a fan-out in order, without the time. Behind the leaf hash of

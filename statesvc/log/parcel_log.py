@@ -36,7 +36,7 @@ class ParcelLog:
         """True if it is pushed under more than one carrier and number."""
         return len({(source.carrier_id, source.number) for source in self.sources.values()}) > 1
 
-    def told(
+    def notified(
         self, asked: SourceFilter, changes: Iterable[SourceChange] = ()
     ) -> set[tuple[UUID, int]]:
         """Return the changes that a `parcels: once` subscriber with these sources has had.

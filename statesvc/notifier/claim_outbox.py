@@ -17,7 +17,7 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealError
 from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.queries import Pending, Sender, columns, queries, send
-from statesvc.delivery.full_payload import Past, full_of, read_past
+from statesvc.delivery.full_payload import ShipmentPast, full_payload_of, read_past
 from statesvc.delivery.limiter.permits import Offer
 from statesvc.delivery.notification import QueuedNotification, notification_of
 from statesvc.delivery.outgoing import Destination
@@ -95,7 +95,7 @@ class ClaimedRows:
             for row in self.rows
             if row.is_full and row.observed is None
         ]
-        past: dict[tuple[UUID, int], Past] = {}
+        past: dict[tuple[UUID, int], ShipmentPast] = {}
         if full:
             async with pipelined_transaction(connection) as pipeline:
                 # after the claim's commit: a full body is made at each attempt, so that an erasure
@@ -189,7 +189,7 @@ def _instant(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def _delivery(row: _Row, past: Past | None, *, token: UUID, keyring: Keyring) -> Delivery:
+def _delivery(row: _Row, past: ShipmentPast | None, *, token: UUID, keyring: Keyring) -> Delivery:
     try:
         secrets = open_secrets(keyring, row.subscription_id, row.sealed_secrets)
         destination = open_destination(
@@ -207,7 +207,7 @@ def _delivery(row: _Row, past: Past | None, *, token: UUID, keyring: Keyring) ->
         secrets, destination = (), Destination(row.url)
     notification = notification_of(row.sequence, row[3:17])
     if row.is_full:
-        full = full_of(past, keyring, row.shipment_id, row.sealed_key, pii=row.pii)
+        full = full_payload_of(past, keyring, row.shipment_id, row.sealed_key, pii=row.pii)
         notification = replace(notification, full=full)
     return Delivery(
         subscription_id=row.subscription_id,

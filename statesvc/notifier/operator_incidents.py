@@ -38,7 +38,7 @@ Connection = AsyncConnection[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Turn:
+class _IncidentChange:
     """Beginning or end of an incident, for these subscriptions."""
 
     state: Literal["open", "recovered"]
@@ -97,7 +97,7 @@ async def notify_operators(connection: Connection, *, writer: str) -> int:
         known = {row[:2]: row[2:] for row in await _rows(connection, "open")}
         live = {subscription_id for subscription_id, _ in asking}
         begun = [
-            _Turn(
+            _IncidentChange(
                 state="open",
                 type=kind,
                 target=target,
@@ -111,7 +111,7 @@ async def notify_operators(connection: Connection, *, writer: str) -> int:
             and (receivers := [each for each, types in asking if kind in types])
         ]
         ended = [
-            _Turn(
+            _IncidentChange(
                 state="recovered",
                 type=kind,
                 target=target,
@@ -141,7 +141,7 @@ async def notify_operators(connection: Connection, *, writer: str) -> int:
         return await _notify(connection, [*begun, *ended], writer)
 
 
-async def _notify(connection: Connection, turns: Sequence[_Turn], writer: str) -> int:
+async def _notify(connection: Connection, turns: Sequence[_IncidentChange], writer: str) -> int:
     """Record the turns, with their fan-outs before them as in every batch."""
     sent = [turn for turn in turns if turn.subscriptions]
     now = await (await begin_batch(connection)).rows()

@@ -71,14 +71,14 @@ async def settle(
     group has an unknown outcome; notifications that it settled are left unchanged.
     """
     # first: notifications come first in this lock order, and the stamp is read under their locks
-    asked_rows = await send(
+    pending_rows = await send(
         pipeline,
         _SQL["hold"],
         columns([(*_key(f.delivery), f.delivery.token) for f in group], (*_KEY_COLUMNS, "tokens")),
         list,
     )
-    asked_stamp = await begin_batch(pipeline)
-    rows, stamp = await asked_rows.rows(), await asked_stamp.rows()
+    pending_stamp = await begin_batch(pipeline)
+    rows, stamp = await pending_rows.rows(), await pending_stamp.rows()
     held, waiting = {row[:3] for row in rows if row[3]}, {row[:3] for row in rows}
     now = stamp.recorded_at
     # fencing: a row with another token is no longer ours to remove or to reschedule

@@ -56,8 +56,8 @@ class TurnResult:
 async def take_turn(connection: AsyncConnection[Any], keyring: Keyring, turn: Turn) -> TurnResult:
     """Commit the turn as a whole."""
     settled = Settled()
-    asked_claim: Pending[ClaimedRows] | None = None
-    asked_due: Pending[NextDue] | None = None
+    pending_claim: Pending[ClaimedRows] | None = None
+    pending_due: Pending[NextDue] | None = None
     # one transaction saves a commit, and what waited behind a settled notification is claimable in
     # it
     async with pipelined_transaction(connection) as pipeline:
@@ -67,15 +67,15 @@ async def take_turn(connection: AsyncConnection[Any], keyring: Keyring, turn: Tu
             )
         # after the settling: only now the notifications behind the settled ones are claimable
         if turn.claim is not None and (turn.claims or settled.has_neighbours):
-            asked_claim = await send_claim(pipeline, turn.claim)
+            pending_claim = await send_claim(pipeline, turn.claim)
             if turn.asks_due:
                 # after the claim, under the same offer: what was claimed is due only when its lease
                 # ends
-                asked_due = await send_next_due(pipeline, turn.claim.offer)
+                pending_due = await send_next_due(pipeline, turn.claim.offer)
     return TurnResult(
         # after the COMMIT, whose answer brings these rows: asking for them inside would cost a
         # round trip
         settled=settled,
-        claimed=None if asked_claim is None else await asked_claim.rows(),
-        due=None if asked_due is None else await asked_due.rows(),
+        claimed=None if pending_claim is None else await pending_claim.rows(),
+        due=None if pending_due is None else await pending_due.rows(),
     )

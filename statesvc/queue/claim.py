@@ -84,7 +84,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class ClaimRequest:
     """Request of a worker.
 
     `sweep` looks below the low-water marks, `rescue_first` for ended leases before the lanes.
@@ -109,15 +109,15 @@ class Claimed(NamedTuple):
     complete: bool
 
 
-async def claim(connection: Sender, asked: Claim) -> Claimed:
+async def claim(connection: Sender, request: ClaimRequest) -> Claimed:
     """Lease messages. The connection is in autocommit: others see the lease when this returns."""
     parameters = {
-        "worker": asked.worker,
-        "limit": asked.limit,
-        "lease": timedelta(seconds=asked.lease_seconds),
-        "bytes_max": asked.bytes_max,
-        "sweep": asked.sweep,
-        "rescue_first": asked.rescue_first,
+        "worker": request.worker,
+        "limit": request.limit,
+        "lease": timedelta(seconds=request.lease_seconds),
+        "bytes_max": request.bytes_max,
+        "sweep": request.sweep,
+        "rescue_first": request.rescue_first,
     }
     return await (await send(connection, SQL["claim"], parameters, _claimed)).rows()
 

@@ -34,7 +34,7 @@ class ReadingState(NamedTuple):
     fallback_seconds_ago: float | None
 
     @property
-    def is_unasked(self) -> bool:
+    def has_no_reader(self) -> bool:
         """True if no worker of a foreign fleet asked for it lately."""
         last = min(
             (
@@ -70,7 +70,7 @@ async def list_readings(
     return [ReadingState(*row) for row in await cursor.fetchall()]
 
 
-class LeftShare(NamedTuple):
+class UnreadShare(NamedTuple):
     """A share that its reader does not read.
 
     `is_stuck`: no other reader may take it.
@@ -81,7 +81,7 @@ class LeftShare(NamedTuple):
     is_stuck: bool
 
 
-def left_shares(readings: Sequence[ReadingState]) -> list[LeftShare]:
+def unread_shares(readings: Sequence[ReadingState]) -> list[UnreadShare]:
     """Return the shares of readers that are silent though messages wait, or for which others had to
     read within the last hour.
     """
@@ -109,5 +109,5 @@ def left_shares(readings: Sequence[ReadingState]) -> list[LeftShare]:
             )
         else:
             then = "no other reader has a share, so they wait"
-        found.append(LeftShare(state.carrier_id, f"{what}; {then}", is_stuck=not takers))
+        found.append(UnreadShare(state.carrier_id, f"{what}; {then}", is_stuck=not takers))
     return found

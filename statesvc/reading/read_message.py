@@ -36,7 +36,7 @@ class Handover(NamedTuple):
     version: str
 
 
-def taken_over(message: Message, body_key: SealingKey) -> Handover:
+def open_handover(message: Message, body_key: SealingKey) -> Handover:
     """Open and check the hand-over.
 
     Raises UnreadableMessageError, `normalizer_failed`: a defect of the worker that sealed it.
@@ -231,7 +231,7 @@ def _read(
     message: Message, carrier: Carrier, version: str, body_key: SealingKey, salted_body: bytes
 ) -> Handover:
     if message.stage == NORMALIZED:
-        return taken_over(message, body_key)
+        return open_handover(message, body_key)
     normalized = carrier.read(unsalted(salted_body), message.received_at, version)
     return Handover(normalized, carrier.carrier_id, carrier.recorded_version(version))
 

@@ -178,7 +178,7 @@ async def list_rollouts(connection: AsyncConnection[Any]) -> list[Rollout]:
 
 
 @dataclass(frozen=True, slots=True)
-class Lacking:
+class LaggingWorkers:
     """Workers without the version that the rollout asks for.
 
     They read with the stable version, whatever the share is.
@@ -202,10 +202,10 @@ class Lacking:
         )
 
 
-async def lacking_workers(connection: AsyncConnection[Any]) -> list[Lacking]:
+async def lagging_workers(connection: AsyncConnection[Any]) -> list[LaggingWorkers]:
     """Return each rollout that some worker cannot follow."""
     cursor = await connection.execute(_SQL["lacking"], {"silent_seconds": SILENT_SECONDS})
-    return [Lacking(*row) for row in await cursor.fetchall()]
+    return [LaggingWorkers(*row) for row in await cursor.fetchall()]
 
 
 async def set_hold(

@@ -12,8 +12,8 @@ from itertools import chain, cycle, islice
 from types import MappingProxyType
 from typing import Final
 
+from statesvc.database.connection_bound import ConnectionBound
 from statesvc.database.pool import PoolLimits
-from statesvc.database.room import Bound
 from statesvc.database.session_settings import SessionLimits
 from statesvc.settings.service_settings import CONNECTIONS_MIN, Settings
 
@@ -99,7 +99,7 @@ class ConnectionPlan:
 ONE_OF_EACH: Final = tuple(DIRECT)
 
 
-def plan_for(settings: Settings, bound: Bound | None) -> ConnectionPlan:
+def plan_for(settings: Settings, bound: ConnectionBound | None) -> ConnectionPlan:
     """Return the connections of each role. `bound`: those that the server leaves; None: a pooler's.
 
     Raises TooFewConnectionsError if the bound never suffices; if only the present use by others
@@ -114,7 +114,7 @@ def plan_for(settings: Settings, bound: Bound | None) -> ConnectionPlan:
     return ConnectionPlan.of(min(wanted, bound.left))
 
 
-def too_few(bound: Bound) -> str:
+def too_few(bound: ConnectionBound) -> str:
     """Return the reason why that is too few for a process of each role."""
     least = ConnectionPlan.of(CONNECTIONS_MIN)
     return (

@@ -21,6 +21,7 @@ from events.crypto.keyring import Keyring
 from events.parsing.zones import IANA_RELEASE
 from statesvc import __version__
 from statesvc.background.waiting import set_within
+from statesvc.database.connection_bound import read_connection_bound
 from statesvc.database.copy_faults import require_no_copy_faults
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import locate
@@ -28,7 +29,6 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.partitions import require_partitions
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.database.room import read_room
 from statesvc.database.service_connection import CONNECT_TIMEOUT_SECONDS
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
@@ -323,7 +323,7 @@ async def _opened(
                 async with pool.connection() as connection:
                     # first: a copied or incomplete database must not get a keyring
                     await require_sound(connection)
-                    room = None if dsns.is_pooled else await read_room(connection)
+                    room = None if dsns.is_pooled else await read_connection_bound(connection)
                     master = await open_sources(sources, connection, make=True)
                     return await load_keyring(connection, master), plan_for(settings, room)
             except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction):

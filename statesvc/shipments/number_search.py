@@ -6,7 +6,7 @@ from psycopg import AsyncConnection
 
 from events.spelling import normalize_number
 from statesvc.database.queries import queries
-from statesvc.shipments.sought import PART_CHARS_MIN
+from statesvc.shipments.search_terms import PART_CHARS_MIN
 
 _SQL = queries("statesvc.shipments", "number_search")
 

@@ -23,7 +23,7 @@ from projections.parcel import SourceFilter
 from statesvc.database.queries import columns, queries
 from statesvc.log.actions import Action, append_actions
 from statesvc.log.batch_row import begin_batch, write_batch
-from statesvc.log.fanouts import append_fanouts, fanouts_again
+from statesvc.log.fanouts import append_fanouts, repeated_fanouts
 from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.parcel_log import parcels_of, read_present_parcels
@@ -163,7 +163,7 @@ async def _page(
     )
     found = [_Found(*row) for row in await cursor.fetchall()]
     missed = [one for one in found if not one.written]
-    left_out = await _said_before(connection, request.subscription_id, missed)
+    left_out = await _reported_before(connection, request.subscription_id, missed)
     # only of those that were never written: what was written once was meant to be sent
     left_out |= await _silent(connection, missed)
     matched = [one for one in found if one not in left_out]
@@ -202,7 +202,7 @@ async def _silent(connection: AsyncConnection[Any], missed: Sequence[_Found]) ->
     return {one for one in missed if (one.shipment_id, one.sequence) in silent}
 
 
-async def _said_before(
+async def _reported_before(
     connection: AsyncConnection[Any], subscription_id: UUID, missed: Sequence[_Found]
 ) -> set[_Found]:
     """Return those that another source of the parcel had reported, if each status is sent once."""
@@ -216,11 +216,11 @@ async def _said_before(
         return set()
     parcels = await (await read_present_parcels(connection, set(parcel_ids.values()))).rows()
     several = {
-        parcel_id: parcel.told(SourceFilter(*row))
+        parcel_id: parcel.notified(SourceFilter(*row))
         for parcel_id, parcel in parcels.items()
         if parcel.has_several_sources
     }
-    told = {
+    reported = {
         shipment_id: several[parcel_id]
         for shipment_id, parcel_id in parcel_ids.items()
         if parcel_id in several
@@ -228,7 +228,8 @@ async def _said_before(
     return {
         one
         for one in missed
-        if one.shipment_id in told and (one.shipment_id, one.sequence) not in told[one.shipment_id]
+        if one.shipment_id in reported
+        and (one.shipment_id, one.sequence) not in reported[one.shipment_id]
     }
 
 
@@ -303,7 +304,7 @@ async def record_again(
     """Append the fan-outs and the operator's action. Raises ArchivedHistoryError."""
     now = await (await begin_batch(connection)).rows()
     leaf_hashes = await append_fanouts(
-        connection, fanouts_again(rows, recorded_at=now.recorded_at), now=now
+        connection, repeated_fanouts(rows, recorded_at=now.recorded_at), now=now
     )
     # after the fan-outs: ordinals of a batch go on across kinds
     leaf_hashes += await append_actions(connection, [action], now=now, before=len(leaf_hashes))

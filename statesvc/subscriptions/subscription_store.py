@@ -218,7 +218,7 @@ async def find(connection: AsyncConnection[Any], subscription_id: UUID) -> Subsc
     return await cursor.fetchone()
 
 
-async def is_as_wished(
+async def matches_request(
     connection: AsyncConnection[Any],
     keyring: Keyring,
     stored: Subscription,
@@ -394,7 +394,7 @@ async def _require_shared_secret(connection: AsyncConnection[Any], subscription_
         raise SharedSecretNeededError
 
 
-async def turn(
+async def change_state(
     connection: AsyncConnection[Any],
     subscription_id: UUID,
     switch: Switch,

@@ -156,7 +156,7 @@ def describe_exception(_logger: WrappedLogger, _method: str, event_dict: EventDi
         if cause is not None:
             event_dict.setdefault("cause", cause.value)
     elif isinstance(event_dict.get("error"), str):
-        event_dict["error"] = redaction.net(event_dict["error"])
+        event_dict["error"] = redaction.mask_text(event_dict["error"])
     return event_dict
 
 

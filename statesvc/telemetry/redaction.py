@@ -51,7 +51,7 @@ _TRACKING_LIKE = re.compile(r"(?=(?:[0-9A-Za-z]*\d){6})[0-9A-Za-z]{10,}")
 _NUMBER_TEXT = re.compile(r"-?\d{1,15}(\.\d{1,9})?")
 
 
-def net(text: str) -> str:
+def mask_text(text: str) -> str:
     """Mask addresses, phone numbers and tracking numbers in free words; one line, cut."""
     # cut before the patterns run: a hostile text must not cost time for each of its characters
     line = text.split("\n", 1)[0][:TEXT_LENGTH_MAX]
@@ -61,7 +61,7 @@ def net(text: str) -> str:
 
 
 def _matching(pattern: re.Pattern[str]) -> Callable[[str], str]:
-    return lambda text: text if pattern.fullmatch(text) else net(text)
+    return lambda text: text if pattern.fullmatch(text) else mask_text(text)
 
 
 _uuid = _matching(_UUID)
@@ -80,7 +80,7 @@ def _label(text: str) -> str:
     return (
         text
         if _UUID.fullmatch(text) or (_LABEL.fullmatch(text) and not _TRACKING_LIKE.search(text))
-        else net(text)
+        else mask_text(text)
     )
 
 
@@ -88,7 +88,7 @@ def _label(text: str) -> str:
 # tree.
 KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     # the line itself
-    "event": net,
+    "event": mask_text,
     "level": _word,
     "timestamp": _label,
     "logger": _label,
@@ -147,9 +147,9 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "method": _label,
     "route": lambda text: text if _ROUTE.fullmatch(text) else MASK,
     "signal": _word,
-    "reason": net,
-    "why": net,
-    "detail": net,
+    "reason": mask_text,
+    "why": mask_text,
+    "detail": mask_text,
     "day": _label,
     "archive": _word,
     "period": _label,
@@ -245,7 +245,7 @@ def _describe_one(error: BaseException) -> str:
     )
     code = _code(error)
     text = (
-        f" ({net(str(error))})"
+        f" ({mask_text(str(error))})"
         # a library's text may quote a row or a payload; ours name places and ids only
         if kind.__module__.partition(".")[0] in OUR_PACKAGES and str(error)
         else ""

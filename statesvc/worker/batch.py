@@ -245,7 +245,7 @@ async def _append(
         return 0
 
     # a factory, not a batch: each try of the transaction begins with a new one
-    batch_on = partial(
+    new_batch = partial(
         AppendBatch,
         keyring=context.keyring,
         messages=reads,
@@ -254,7 +254,7 @@ async def _append(
         measure=context.telemetry.stage,
         traceparents=lease.traces.traceparents(),
     )
-    transaction = partial(append_claimed, batch_on=batch_on, token=lease.token)
+    transaction = partial(append_claimed, new_batch=new_batch, token=lease.token)
     # a second is left to give the messages back
     policy = RetryPolicy(
         deadline=lease.ends - 1,

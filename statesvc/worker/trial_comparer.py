@@ -105,7 +105,7 @@ def _compared(context: BatchContext, each: HandedOver) -> ComparedTrial | None:
     )
     stable, candidate = read(message), None if tried is None else read(tried)
     return compared(
-        Trial(message, each.stable or carrier.stable, each.candidate, taken=False),
+        Trial(message, each.stable or carrier.stable, each.candidate, takes_effect=False),
         stable,
         candidate,
         context.keyring,

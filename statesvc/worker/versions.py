@@ -23,14 +23,14 @@ RAW = "raw"
 class Trial:
     """A message that the candidate is tried on.
 
-    `taken`: its reading takes effect; `failed`: it could not read a message that the stable
+    `takes_effect`: its reading takes effect; `failed`: it could not read a message that the stable
     version can.
     """
 
     message: Message
     stable: str
     candidate: str
-    taken: bool
+    takes_effect: bool
     failed: bool = False
 
 
@@ -45,14 +45,14 @@ def trial_of(message: Message, carriers: Mapping[str, Carrier]) -> Trial | None:
         return None
     if message.stable is not None:
         is_theirs = message.shadow and message.normalized_by == message.stable
-        return Trial(message, message.stable, candidate, taken=False) if is_theirs else None
+        return Trial(message, message.stable, candidate, takes_effect=False) if is_theirs else None
     if (
         message.stage == NORMALIZED
         or candidate == carrier.stable
         or not (message.in_share or message.shadow)
     ):
         return None
-    return Trial(message, carrier.stable, candidate, taken=message.in_share)
+    return Trial(message, carrier.stable, candidate, takes_effect=message.in_share)
 
 
 def read_chosen(
@@ -60,7 +60,7 @@ def read_chosen(
 ) -> tuple[Read | Burial, Trial | None]:
     """Read with the version that the rollout chooses."""
     trial = trial_of(message, carriers)
-    if trial is None or not trial.taken:
+    if trial is None or not trial.takes_effect:
         version = _beside_foreign_stable(message, carriers)
         return read_message(
             message, keyring=keyring, carriers=carriers, mappings=mappings, version=version
@@ -72,7 +72,7 @@ def read_chosen(
         return outcome, trial
     stable = read_message(message, keyring=keyring, carriers=carriers, mappings=mappings)
     return stable, Trial(
-        message, trial.stable, trial.candidate, taken=True, failed=isinstance(stable, Read)
+        message, trial.stable, trial.candidate, takes_effect=True, failed=isinstance(stable, Read)
     )
 
 

@@ -25,7 +25,7 @@ from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.database.wakeups.wakeup import INBOX, LOG, OUTBOX, READY_NOW
-from statesvc.queue.claim import Claim, Claimed, Message, claim, extend, next_claim, release
+from statesvc.queue.claim import Claimed, ClaimRequest, Message, claim, extend, next_claim, release
 from statesvc.telemetry.stages import Stage
 from statesvc.worker.batch import process, process_locked, requeue_locked
 from statesvc.worker.batch_context import BatchContext
@@ -271,7 +271,7 @@ class Worker:
         # a message whose ingest committed late lies below the low-water mark, where only a sweep
         # looks
         sweep = time.monotonic() - self._swept_at >= self._limits.sweep_seconds
-        asked = Claim(
+        request = ClaimRequest(
             worker=self._context.worker,
             limit=limit,
             lease_seconds=self._limits.lease_seconds,
@@ -286,7 +286,7 @@ class Worker:
         # per batch
         with self._context.telemetry.stage(Stage.CLAIM, limit=limit):
             async with self._context.pool.connection() as connection:
-                claimed = await claim(connection, asked)
+                claimed = await claim(connection, request)
         # only after success: a sweep that failed is due again
         if sweep:
             self._swept_at = time.monotonic()

@@ -22,7 +22,7 @@ class PlantedService(Service):
 
     launcher = "tests.statesvc.reading.launcher"
 
-    async def turn(self, **change: Any) -> None:
+    async def change_rollout(self, **change: Any) -> None:
         async with self.session.put(
             f"{self.api.url}/v1/rollouts/{CARRIER_ID}", json=change
         ) as answer:
@@ -81,13 +81,13 @@ async def test_hold_then_release_under_load_loses_and_doubles_nothing(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
     async with three_workers(service_maker, tmp_path) as service:
-        await service.turn(candidate="same", percent=50, shadow=True)
+        await service.change_rollout(candidate="same", percent=50, shadow=True)
         pushing = asyncio.create_task(service.push(range(4)))
         for _ in range(3):
             await asyncio.sleep(0.4)
-            await service.turn(hold=True, why="load test")
+            await service.change_rollout(hold=True, why="load test")
             await asyncio.sleep(0.4)
-            await service.turn(hold=False, why="load test")
+            await service.change_rollout(hold=False, why="load test")
         acknowledged = await pushing
         await _assert_each_took_effect_once(service, acknowledged)
         by_candidate = await service.rows(
@@ -114,7 +114,7 @@ async def test_turned_back_under_load_nothing_claimed_later_is_read_by_the_candi
                     "SELECT count(*) < 50 FROM statesvc.event WHERE normalizer = 'acme@2'"
                 )
             )
-        await service.turn(percent=0, why="it reads deliveries that are none")
+        await service.change_rollout(percent=0, why="it reads deliveries that are none")
         looked = await service.rows(
             "SELECT statesvc.clock(), ARRAY(SELECT message_id FROM statesvc.inbox WHERE token IS"
             " NOT NULL)"

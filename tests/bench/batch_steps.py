@@ -24,7 +24,7 @@ from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from statesvc.append.append_batch import AppendBatch, WhenLocked
 from statesvc.append.transaction import append_claimed
-from statesvc.queue.claim import Claim, claim
+from statesvc.queue.claim import ClaimRequest, claim
 from statesvc.reading.read_message import Read, read_message
 from tests.bench.batch import BATCHES, LARGE
 from tests.bench.inbox import keyring_of
@@ -44,7 +44,9 @@ class Batches:
 
     async def one(self, messages: int) -> Steps:
         """Return seconds of processor of each step of one batch."""
-        asked = Claim(worker="bench", limit=messages, lease_seconds=120, bytes_max=4 * 1024 * 1024)
+        asked = ClaimRequest(
+            worker="bench", limit=messages, lease_seconds=120, bytes_max=4 * 1024 * 1024
+        )
         steps: Steps = {}
         own, server = time.process_time(), _used(self._claimer)
         claimed = (await claim(self._claimer, asked)).messages
@@ -59,14 +61,14 @@ class Batches:
         ]
         steps["read"], own = time.process_time() - own, time.process_time()
         server = _used(self._appender)
-        batch_on = partial(
+        new_batch = partial(
             AppendBatch,
             keyring=self._keyring,
             messages=reads,
             worker="bench",
             when_locked=WhenLocked.POSTPONE,
         )
-        await append_claimed(self._appender, batch_on, token=claimed[0].token, lock_seconds=5)
+        await append_claimed(self._appender, new_batch, token=claimed[0].token, lock_seconds=5)
         steps["append and settle"] = time.process_time() - own
         steps["the same in the server"] = _used(self._appender) - server
         return steps

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from statesvc.queue.claim import Claim, claim
+from statesvc.queue.claim import ClaimRequest, claim
 from tests.bench.bench import Bench
 from tests.bench.drain import drain_in_place, until_empty
 from tests.bench.inbox import HOLD_AGAIN, put_all, waiting
@@ -23,7 +23,7 @@ from tests.bench.traffic import alerts, growing
 _CLAIMS: Final = 60
 _UNTIMED: Final = 5
 _CARRIERS: Final = 200
-_ASKED: Final = Claim(worker="bench", limit=64, lease_seconds=600, bytes_max=4 * 1024 * 1024)
+_ASKED: Final = ClaimRequest(worker="bench", limit=64, lease_seconds=600, bytes_max=4 * 1024 * 1024)
 
 LANES: Final = (
     "INSERT INTO statesvc.lane (carrier_id) SELECT 'c' || lpad(n::text, 3, '0') FROM"
@@ -68,7 +68,7 @@ async def _dead_rows(bench: Bench) -> list[Row]:
         async with pinned.transaction():
             await pinned.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             await pinned.execute("SELECT count(*) FROM statesvc.lane")
-            drain_claim = Claim(
+            drain_claim = ClaimRequest(
                 worker="bench", limit=512, lease_seconds=600, bytes_max=4 * 1024 * 1024
             )
             while messages := (await claim(connection, drain_claim)).messages:

@@ -54,7 +54,7 @@ async def measure_lookups(
             chance = random.Random(run)
             numbers = [
                 _numbers(chance, count, named=named)
-                for _ in range(_WARMING + bench.scale.searches // _LOOKUPS_EACH)
+                for _ in range(_WARMING + bench.scale.likely_searches // _LOOKUPS_EACH)
             ]
             before = cpu_seconds(api.process.pid) + server_cpu_seconds(data)
             seconds = [await _answered(wire, each) for each in numbers]

@@ -29,12 +29,12 @@ from events.carriers import CARRIERS
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append_claimed
 from statesvc.database.pipelined import Pipeline, PipelinedRows, pipelined_transaction
-from statesvc.queue.claim import Claim, Message, claim
+from statesvc.queue.claim import ClaimRequest, Message, claim
 from statesvc.reading.read_message import Read, read_message
 from tests.bench.inbox import keyring_of
 
 BATCH: Final = 512
-ASKED: Final = Claim(
+ASKED: Final = ClaimRequest(
     worker="bench", limit=BATCH, lease_seconds=120, bytes_max=4 * 1024 * 1024, sweep=False
 )
 
@@ -104,8 +104,8 @@ async def record(url: str) -> list[Batch]:
             ]
             batches.append(Batch([message.message_id for message in messages]))
             with recorded(batches[-1]):
-                batch_on = partial(AppendBatch, keyring=keyring, messages=reads, worker="bench")
-                await append_claimed(connection, batch_on, token=messages[0].token, lock_seconds=5)
+                new_batch = partial(AppendBatch, keyring=keyring, messages=reads, worker="bench")
+                await append_claimed(connection, new_batch, token=messages[0].token, lock_seconds=5)
     return batches
 
 

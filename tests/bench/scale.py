@@ -25,7 +25,7 @@ class Scale:
     normalize_seconds: float = 1.0
     rebuild_events: int = 1_000_000
     found_shipments: int = 1_000_000
-    searches: int = 5_000
+    likely_searches: int = 5_000
     years_events: int = 10_000_000
     years_months: tuple[int, ...] = (60, 400)
     steady_rate: int = 1_200
@@ -54,7 +54,7 @@ QUICK = Scale(
     normalize_seconds=0.3,
     rebuild_events=150_000,
     found_shipments=50_000,
-    searches=500,
+    likely_searches=500,
     years_events=40_000,
     years_months=(13,),
     steady_rate=300,

@@ -86,7 +86,7 @@ async def measure(bench: Bench) -> list[Row]:
                 asked: list[list[float]] = []
                 for run in range(bench.scale.runs):
                     numbers = random.Random(run).choices(
-                        range(1, count + 1), k=_WARMING + bench.scale.searches
+                        range(1, count + 1), k=_WARMING + bench.scale.likely_searches
                     )
                     seconds = [
                         await _answered(wire, path(n), found=kind != "a number that nobody has")

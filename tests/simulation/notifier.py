@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 from uuid import UUID
 
-from statesvc.delivery.limiter.concurrency import Mark
+from statesvc.delivery.limiter.concurrency import CohortMark
 from statesvc.delivery.limiter.permits import Offer
 from statesvc.delivery.limiter.signal import signal_of
 from statesvc.delivery.limiter.subscription_limiter import Allowance, AttemptEnd, Permit
@@ -65,7 +65,9 @@ class Fixed:
 
     def take(self, subscription_id: UUID, now: float, *, is_retry: bool) -> Permit | None:
         self._busy[subscription_id] += 1
-        return Permit(is_retry=is_retry, is_probe=False, started_at=now, mark=Mark(0, counts=False))
+        return Permit(
+            is_retry=is_retry, is_probe=False, started_at=now, mark=CohortMark(0, counts=False)
+        )
 
     # it learns nothing
     def give(self, subscription_id: UUID, permit: Permit, end: AttemptEnd | None) -> None:  # noqa: ARG002

@@ -126,7 +126,7 @@ class Changes:
         return subscription_id
 
     async def unsubscribe(self, subscription_id: UUID) -> None:
-        await store.turn(self._connection, subscription_id, "delete", actor="key:soak")
+        await store.change_state(self._connection, subscription_id, "delete", actor="key:soak")
 
     async def make_shipments(self, count: int) -> list[UUID]:
         made = [uuid4() for _ in range(count)]

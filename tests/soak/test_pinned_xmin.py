@@ -24,7 +24,7 @@ from events.crypto.keyring import Keyring
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.ingress.group_commit import put
-from statesvc.queue.claim import Claim, claim
+from statesvc.queue.claim import ClaimRequest, claim
 from tests.acceptance.processes import MASTER_KEY, Service, running
 from tests.bench.report import percentile
 from tests.bench.traffic import Push, alerts
@@ -36,7 +36,7 @@ GROUP: Final = 80
 CLAIMS: Final = 60
 THROUGHPUT_MIN: Final = 0.95
 CLAIM_SECONDS_MAX: Final = 0.005
-_ASKED: Final = Claim(worker="soak", limit=64, lease_seconds=600, bytes_max=4 * 1024 * 1024)
+_ASKED: Final = ClaimRequest(worker="soak", limit=64, lease_seconds=600, bytes_max=4 * 1024 * 1024)
 _PICKUPS: Final = """
 SELECT extract(epoch FROM m.settled_at - m.received_at)::float8 FROM statesvc.message m WHERE m.settled_at > %s ORDER BY 1
 """

@@ -86,7 +86,7 @@ class Strangling:
             await process.wait()
         self.fleet.clear()
 
-    async def turn(self, expected: int = 200, **change: Any) -> dict[str, Any]:
+    async def change_rollout(self, expected: int = 200, **change: Any) -> dict[str, Any]:
         async with self.service.session.put(
             f"{self.service.api.url}/v1/rollouts/ups", json={"why": "story", **change}
         ) as answer:
@@ -196,7 +196,7 @@ async def test_an_old_fleet_reads_its_share_and_nothing_else_and_the_way_back_ta
 
 
 async def _refused_and_forced(story: Strangling) -> None:
-    shown = await story.turn(candidate="bad@1", percent=0, shadow=True)
+    shown = await story.change_rollout(candidate="bad@1", percent=0, shadow=True)
     assert shown["warnings"] == [
         "no worker asked for bad@1 within the last minute: is it misspelt?"
     ]
@@ -206,11 +206,11 @@ async def _refused_and_forced(story: Strangling) -> None:
     await story.settled()
     totals = await story.totals()
     assert totals["fields"] == {"event": _codes(bodies)["DP"]}
-    problem = await story.turn(422, percent=1)
+    problem = await story.change_rollout(422, percent=1)
     assert problem["errors"][0]["pointer"] == "/body/percent"
-    await story.turn(422, percent=1, force=True, why="")
-    await story.turn(percent=1, force=True)
-    await story.turn(percent=0)
+    await story.change_rollout(422, percent=1, force=True, why="")
+    await story.change_rollout(percent=1, force=True)
+    await story.change_rollout(percent=0)
     await story.kill()
     story.notes.append(
         f"a candidate without {totals['fields']['event']} events was refused, and forced with a"
@@ -221,10 +221,10 @@ async def _refused_and_forced(story: Strangling) -> None:
 async def _grow(story: Strangling) -> None:
     await story.start(status=PLANTED)
     await story.start(status=PLANTED)
-    await story.turn(candidate=OLD, percent=0, shadow=True)
+    await story.change_rollout(candidate=OLD, percent=0, shadow=True)
     expected = 0
     for percent in (0, 1, 10, 50, 100):
-        await story.turn(percent=percent, shadow=True)
+        await story.change_rollout(percent=percent, shadow=True)
         begun, bodies = time.monotonic(), story.bodies[-SIZE:]
         pushing = asyncio.create_task(story.push(SIZE))
         if percent == 50:
@@ -272,7 +272,7 @@ async def _back_under_load(story: Strangling) -> None:
     pushing = asyncio.create_task(story.push(SIZE))
     await asyncio.sleep(0.5)
     begun = time.monotonic()
-    await story.turn(percent=0)
+    await story.change_rollout(percent=0)
     turned = time.monotonic() - begun
     turned_at = await story.service.value("SELECT statesvc.clock()")
     pushed = await pushing
@@ -299,7 +299,7 @@ async def _back_under_load(story: Strangling) -> None:
 
 
 async def _drill(story: Strangling) -> None:
-    await story.turn(percent=50)
+    await story.change_rollout(percent=50)
     pushing = asyncio.create_task(story.push(SIZE))
     await asyncio.sleep(0.5)
     code, said, errors = await story.service.run("rollout", "drill", "ups")
@@ -312,7 +312,7 @@ async def _drill(story: Strangling) -> None:
 
 async def _erase(story: Strangling) -> None:
     """Erase while trials wait, and one is handed over and not yet compared."""
-    await story.turn(percent=0, shadow=True)
+    await story.change_rollout(percent=0, shadow=True)
     await story.kill()
     bodies = story.bodies[-40:]
     number = json.loads(bodies[0])["trackingNumber"]
@@ -348,7 +348,7 @@ async def _erase(story: Strangling) -> None:
 
 
 async def _dead(story: Strangling) -> None:
-    await story.turn(percent=50, shadow=False, fallback_seconds=5)
+    await story.change_rollout(percent=50, shadow=False, fallback_seconds=5)
     pushing = asyncio.create_task(story.push(400))
     await asyncio.sleep(0.2)
     begun = time.monotonic()

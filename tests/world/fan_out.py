@@ -11,7 +11,7 @@ from statesvc.append.outbox import (
     OutboxChange,
     fan_out,
     fanout_of,
-    read_subscribed_to,
+    read_live_subscriptions,
     write_notifications,
 )
 from statesvc.log.batch_row import begin_batch, write_batch
@@ -21,7 +21,7 @@ from statesvc.log.fanouts import append_fanouts
 async def notify_of(connection: AsyncConnection[Any], changes: Sequence[OutboxChange]) -> int:
     """Fan out in one transaction. Return how many notifications that made."""
     async with connection.transaction():
-        asked = await read_subscribed_to(
+        asked = await read_live_subscriptions(
             connection, {(change.carrier_id, change.number) for change in changes}
         )
         fanned_out = fan_out(changes, await asked.rows())

@@ -29,7 +29,7 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.ingress.group_commit import put
 from statesvc.log.json_compression import decompress_json
-from statesvc.queue.claim import Claim, Message, claim
+from statesvc.queue.claim import ClaimRequest, Message, claim
 from statesvc.telemetry.logs import pipeline
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch import process
@@ -127,14 +127,14 @@ class WorkerHarness:
         return [message.message_id for message in stored]
 
     async def claim(self, limit: int = 64, *, lease_seconds: float = 30) -> list[Message]:
-        asked = Claim(
+        request = ClaimRequest(
             worker=self.context.worker,
             limit=limit,
             lease_seconds=lease_seconds,
             bytes_max=4 << 20,
             sweep=True,
         )
-        return (await claim(self.connection, asked)).messages
+        return (await claim(self.connection, request)).messages
 
     async def process(self, messages: list[Message], *, lease_seconds: float = 30) -> int:
         return await process(self.context, messages, lease_ends=time.monotonic() + lease_seconds)

@@ -23,7 +23,7 @@ from statesvc.database.queries import queries
 from statesvc.health.finding import Finding, Urgency
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.views import Column, Table, draw
-from statesvc.log.action_list import NEWEST_ACTION, WantedActions, list_actions
+from statesvc.log.action_list import NEWEST_ACTION, ActionFilter, list_actions
 from statesvc.telemetry.objective_minutes import read_minutes, read_shares
 from statesvc.telemetry.objectives import ACK_AVAILABILITY
 
@@ -120,7 +120,7 @@ class Overview:
             )
             pushes = await _pushes(connection, span, board.now)
             actions, _ = await list_actions(
-                connection, WantedActions(), before=NEWEST_ACTION, limit=_ACTIONS_MAX
+                connection, ActionFilter(), before=NEWEST_ACTION, limit=_ACTIONS_MAX
             )
         alarms = alarms_of(status.troubles)
         carriers = [line for line in board.lines if not line.is_quiet]

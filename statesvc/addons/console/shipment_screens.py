@@ -20,14 +20,14 @@ from statesvc.addons.console.shipment_lines import (
     timeline_lines,
 )
 from statesvc.addons.console.shipment_record import identity, record_blocks, sent_blocks
-from statesvc.addons.console.shipment_story import (
-    Warned,
-    answer_of,
-    came_late,
-    contradicting,
+from statesvc.addons.console.shipment_summary import (
+    Objection,
+    contradicting_scans,
+    delivery_times,
+    late_statements,
     notified_changes,
+    status_sentence_of,
     status_style,
-    told_times,
 )
 from statesvc.http.inner_calls import Json
 from statesvc.http.keys.key_store import Scope
@@ -166,7 +166,7 @@ async def _record(visit: PageRequest, asked: RequestedShipment) -> dict[str, Any
         page["items"], {causes[one["sequence"]]: one["to"] for one in audit["transitions"]}
     )
     style = status_style(shipment["status"])
-    warned, holds = contradicting(shipment, lines), []
+    warned, holds = contradicting_scans(shipment, lines), []
     if visit.has(Scope.AUDIT):
         holds = (await visit.call_api("GET /v1/legal-holds", **asked.number))["items"]
     conflicts = [
@@ -207,12 +207,12 @@ async def _record(visit: PageRequest, asked: RequestedShipment) -> dict[str, Any
         "warnings": [*_warnings(asked, shipment, warned, conflicts, holds)],
         "tabs": _tabs(visit, asked, len(audit["notifications"])),
         "blocks": blocks,
-        "answer": answer_of(shipment, lines),
+        "answer": status_sentence_of(shipment, lines),
         "contradicting": {one.version for one in warned},
         "lines": lines[::-1],
-        "late": came_late(lines),
+        "late": late_statements(lines),
         "told": notified_changes(audit["notifications"], causes),
-        "told_times": sorted(told_times(audit["notifications"])),
+        "delivery_times": sorted(delivery_times(audit["notifications"])),
         "messages": len({event["message_id"] for event in audit["events"]}),
         "next_events": page["next_cursor"] and f"{values['bare']}?{urlencode(_given(later))}",
         "references": references,
@@ -248,7 +248,7 @@ def _tabs(visit: PageRequest, asked: RequestedShipment, sent: int) -> Markup:
 def _warnings(
     asked: RequestedShipment,
     shipment: Mapping[str, Any],
-    warned: Sequence[Warned],
+    warned: Sequence[Objection],
     conflicts: Sequence[object],
     holds: Sequence[Mapping[str, Any]],
 ) -> Iterator[Markup]:

@@ -13,7 +13,7 @@ from statesvc.addons.console.operation_forms import filters_of
 from statesvc.addons.console.screen import Input, MenuGroup, PageRequest, Redirect, Screen
 from statesvc.addons.console.shipment_lines import town_of
 from statesvc.addons.console.shipment_screens import LIST, path_of, unless
-from statesvc.addons.console.shipment_story import status_style
+from statesvc.addons.console.shipment_summary import status_style
 from statesvc.api.shipment_list_operations import ListParameters
 from statesvc.http.inner_calls import Json
 from statesvc.http.keys.key_store import Scope

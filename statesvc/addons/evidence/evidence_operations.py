@@ -17,10 +17,10 @@ from pydantic import Field
 from events.identity.recipes import discriminator_of, number_of
 from statesvc.addons.evidence.bundle import EvidencePart
 from statesvc.addons.evidence.gather import (
+    BundleRequest,
     NothingSealedError,
     SeveralShipmentsError,
     UnknownShipmentError,
-    Wanted,
     gather,
 )
 from statesvc.addons.evidence.merchant_statement import MerchantStatement, statement_commitment
@@ -112,8 +112,8 @@ class EvidenceParameters(ClosedModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceWanted:
-    """A request for evidence, as `Wanted`, in a media type.
+class EvidenceRequest:
+    """A request for evidence, as `BundleRequest`, in a media type.
 
     `part`: of a PDF. `actor`: who asked.
     """
@@ -182,7 +182,7 @@ async def _evidence(
     computing = await context.computing()
     evidence: PrintedEvidence = await computing.compute(
         "evidence",
-        EvidenceWanted(
+        EvidenceRequest(
             carrier_id=carrier_id,
             number=number_of(carrier_id, wanted.tracking_number),
             discriminator=discriminator_of(carrier_id, wanted.discriminator),
@@ -213,7 +213,7 @@ async def _evidence(
     return RawAnswer(evidence.content, kind, "utf-8" if kind == _HTML else None)
 
 
-async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvidence:
+async def print_evidence(sources: Sources, wanted: EvidenceRequest) -> PrintedEvidence:
     """Gather, prove, seal and print; evidence for a case is on record at return. Raises Problem."""
     # a process that only asks for evidence need not hold it
     from statesvc.addons.evidence.evidence_forms import print_form  # noqa: PLC0415
@@ -221,7 +221,7 @@ async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvi
     # as above
     from statesvc.addons.evidence.pdf import NoTypesetterError, TypesettingTimeoutError  # noqa: PLC0415
 
-    asked = Wanted(
+    asked = BundleRequest(
         carrier_id=wanted.carrier_id,
         number=wanted.number,
         discriminator=wanted.discriminator,

@@ -16,9 +16,9 @@ from statesvc.addons.evidence.bundle_entry import (
     Milestones,
     carriers_words,
 )
+from statesvc.addons.evidence.notified import NotifiedLine, notified_lines, receivers_of
 from statesvc.addons.evidence.proof_of_delivery import DeliveryProof, read_delivery_proofs
 from statesvc.addons.evidence.summary import EvidenceSummary, summary_of
-from statesvc.addons.evidence.told import ToldLine, receivers_of, told_lines
 from statesvc.shipments.plain_names import carrier_name, spaced
 from statesvc.shipments.printed_times import local_time, short_time, utc, zone_source
 
@@ -88,7 +88,7 @@ class EvidenceReport:
     statements: Sequence[StatementLine] = field(default_factory=tuple)
     conclusions: Sequence[StatementLine] = field(default_factory=tuple)
     contradictions: Sequence[StatementLine] = field(default_factory=tuple)
-    told: Sequence[ToldLine] = field(default_factory=tuple)
+    notified: Sequence[NotifiedLine] = field(default_factory=tuple)
     bodies: Sequence[SentBodyLine] = field(default_factory=tuple)
     observations: Sequence[ActionLine] = field(default_factory=tuple)
     actions: Sequence[ActionLine] = field(default_factory=tuple)
@@ -121,7 +121,7 @@ def report_of(bundle: Bundle) -> EvidenceReport:
         statements=list(_statements(events, entries, milestones)),
         conclusions=[_conclusion(entry, places) for entry in entries if entry.kind == "transition"],
         contradictions=[_statement(entry, None) for entry in entries if entry.kind == "conflict"],
-        told=told_lines(bundle, entries),
+        notified=notified_lines(bundle, entries),
         bodies=[_body(bundle, each) for each in bundle["sent"]],
         observations=[_observation(entry) for entry in entries if entry.kind == "observation"],
         actions=[_action(entry) for entry in entries if entry.kind == "action"],

@@ -89,7 +89,7 @@ class SeveralShipmentsError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class BundleRequest:
     """A request for evidence. `personal`: with personal parts and bodies. `archive`: older bodies.
 
     `as_of`: only entries sealed by then. `statement`: the merchant's, which the bundle repeats
@@ -141,7 +141,7 @@ class GatheredEvidence:
         return files
 
 
-async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
+async def gather(connection: Connection, wanted: BundleRequest) -> GatheredEvidence:
     """Gather the bundle in the caller's snapshot.
 
     Raises NothingSealedError, UnknownShipmentError, ContradictionError.
@@ -274,7 +274,7 @@ async def _stamp(connection: Connection, head: SignedHead, *, last: int) -> dict
     }
 
 
-async def _found(connection: Connection, wanted: Wanted, horizon: Horizon) -> FoundShipment:
+async def _found(connection: Connection, wanted: BundleRequest, horizon: Horizon) -> FoundShipment:
     found = await find_shipment_at(
         connection,
         horizon,
@@ -363,7 +363,7 @@ def _signer(
 
 async def _messages(
     connection: Connection,
-    wanted: Wanted,
+    wanted: BundleRequest,
     shipment: StoredShipment,
     documents: Sequence[Mapping[str, Any]],
     keys: Keys,

@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from events.entry.kinds import FIRST_EPOCH
 from statesvc.addons.evidence.bundle import ERASED, OPENED, UNAVAILABLE, WITHHELD
 from statesvc.delivery.attempt_part import SentBody, opened_part, parts_by_number
-from statesvc.delivery.full_payload import Past, read_past
+from statesvc.delivery.full_payload import ShipmentPast, read_past
 from statesvc.delivery.notification import Gap, Notification, body_of, stated_observation
 from statesvc.shipments.notification_trail import (
     Document,
@@ -181,7 +181,7 @@ def _bodies(
     reader: Reader,
     notifications: Sequence[Notification],
     tried: Sequence[LoggedAttempt],
-    past: Past | None,
+    past: ShipmentPast | None,
 ) -> dict[tuple[str | None, str], list[int]]:
     """Return which attempts were sent which body, and whether it is shown."""
     found: dict[tuple[str | None, str], list[int]] = {}
@@ -205,7 +205,10 @@ def _shown(
 
 
 def _candidates(
-    reader: Reader, notifications: Sequence[Notification], tried: LoggedAttempt, past: Past | None
+    reader: Reader,
+    notifications: Sequence[Notification],
+    tried: LoggedAttempt,
+    past: ShipmentPast | None,
 ) -> Iterator[tuple[str, bool]]:
     """Yield bodies that may have been sent, and whether each is the change alone."""
     yield from ((body_of(each).decode(), True) for each in notifications)

@@ -168,7 +168,7 @@ def _typeset(
         pages = _run(document)
     if pages is not None and pages.summary_page > 1:
         summary = document["summary"]
-        for name in ("facts", "stated", "agreement", "remarks", "told"):
+        for name in ("facts", "stated", "agreement", "remarks", "notified"):
             summary[name] = _cut(summary[name])
         pages = _run(document)
     if pages is None:

@@ -12,7 +12,7 @@ _SAID: Final = ("No.", "Happened", "What", "Where", "Recorded", "Entry")
 _SAID_WIDTHS: Final = (7, 32, 44, 25, 33, 10)
 # Length of a code printed next to its meaning.
 _CODE_CHARS_MAX: Final = 16
-_TOLD_MAX: Final = 20
+_NOTIFIED_MAX: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,19 +88,19 @@ def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[R
                 heading="Pictures of the delivery", texts=texts, pictures=report.delivery_proofs
             )
         )
-    told = [
+    notified = [
         (line.at, line.receiver, line.status, line.answer)
-        for line in report.told[: _TOLD_MAX if key_only else None]
+        for line in report.notified[: _NOTIFIED_MAX if key_only else None]
     ]
     sections.append(
         ReportSection(
             heading="Which systems were notified",
             texts=[words.TOLD]
-            if told
+            if notified
             else ["None, by this service: there was no subscription to this parcel."],
-            columns=("When", "System", "Of the status", "Answer") if told else (),
+            columns=("When", "System", "Of the status", "Answer") if notified else (),
             widths=(26, 36, 24, 36),
-            rows=told,
+            rows=notified,
         )
     )
     return sections
@@ -113,7 +113,7 @@ def annex_of(report: EvidenceReport) -> list[ReportSection]:
     ]
     attempted = [
         (line.at, line.receiver, line.webhook_id, line.answer, str(line.index))
-        for line in report.told
+        for line in report.notified
     ]
     sections = [
         ReportSection(

@@ -26,10 +26,10 @@ from statesvc.addons.evidence.bundle_entry import (
 from statesvc.addons.evidence.code_meanings import code_meaning
 from statesvc.addons.evidence.dispute_fields import AGGREGATORS
 from statesvc.addons.evidence.merchant_statement import MerchantStatement, ShipTo, read_statement
+from statesvc.addons.evidence.notified import notified_in_words
+from statesvc.addons.evidence.objections import remarks_of, used_twice
 from statesvc.addons.evidence.place_agreement import Agreement, PlaceComparison, compare_places
 from statesvc.addons.evidence.proof_of_delivery import DeliveryProof
-from statesvc.addons.evidence.to_be_weighed import remarks_of, used_twice
-from statesvc.addons.evidence.told import told_in_words
 from statesvc.background.duration import duration
 from statesvc.http.views import counted
 from statesvc.shipments.plain_names import carrier_name, spaced
@@ -77,7 +77,7 @@ class EvidenceSummary:
     facts: Facts = field(default_factory=tuple)
     stated: Facts = field(default_factory=tuple)
     agreement: Sequence[tuple[str, str, str, str]] = field(default_factory=tuple)
-    told: Sequence[str] = field(default_factory=tuple)
+    notified: Sequence[str] = field(default_factory=tuple)
     knowledge: Sequence[str] = field(default_factory=tuple)
     check: Sequence[str] = field(default_factory=tuple)
 
@@ -119,7 +119,7 @@ def summary_of(
         facts=list(_facts(bundle, events, milestones, proofs)),
         stated=[] if statement is None else list(_stated(statement)),
         agreement=agreement,
-        told=told_in_words(bundle, entries),
+        notified=notified_in_words(bundle, entries),
         knowledge=list(_knowledge(bundle, events, milestones)),
         check=list(_check(bundle)),
     )

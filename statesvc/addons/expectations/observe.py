@@ -29,8 +29,8 @@ from statesvc.append.outbox import (
     ParcelChanges,
     fan_out,
     fanout_of,
-    of_parcels,
-    read_subscribed_to,
+    read_live_subscriptions,
+    shared_parcel_changes,
     write_notifications,
 )
 from statesvc.database.queries import (
@@ -231,7 +231,7 @@ async def write_observations(
     """Write fan-outs, notifications, observations, and their batch row."""
     observations = report.observations
     numbers = {(one.shipment.carrier_id, one.shipment.number) for one in observations}
-    subscribed = await (await read_subscribed_to(connection, numbers)).rows()
+    subscribed = await (await read_live_subscriptions(connection, numbers)).rows()
     changes = list(map(_change, observations))
     fanned_out = fan_out(changes, subscribed, await _parcels(connection, changes))
     report.notifications = await write_notifications(connection, fanned_out, epoch=now.epoch)
@@ -271,7 +271,7 @@ async def _parcels(
     parcel_ids = await parcels_of(connection, (change.shipment_id for change in changes))
     if not parcel_ids:
         return NO_PARCELS
-    return of_parcels(
+    return shared_parcel_changes(
         changes,
         parcel_ids,
         await (await read_present_parcels(connection, set(parcel_ids.values()))).rows(),

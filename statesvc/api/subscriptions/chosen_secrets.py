@@ -75,7 +75,7 @@ async def put_subscription(
                 found is None
                 # another owner's subscription gets the same answer as a deleted one
                 or not is_visible
-                or not await store.is_as_wished(connection, keyring, found, wish, secret)
+                or not await store.matches_request(connection, keyring, found, wish, secret)
             ):
                 said = (
                     "there is, or was, another subscription under this id: change it by PATCH, its"

@@ -312,7 +312,7 @@ async def switch(
     async with context.pool.connection() as connection:
         await require_visible(connection, call, subscription_id)
         with grants_checked():
-            turned = await store.turn(
+            turned = await store.change_state(
                 connection, subscription_id, switch, actor=call.caller.actor, **call.why
             )
         if not turned:

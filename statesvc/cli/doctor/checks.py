@@ -381,7 +381,7 @@ async def check_service(connection: AsyncConnection[Any]) -> AsyncIterator[Findi
                 else finding
             )
         if not found and not facts.unread:
-            yield ok(check.about, check.well)
+            yield ok(check.about, check.ok_text)
     for finding in facts.unread:
         yield finding
 

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from statesvc.database.room import read_room
+from statesvc.database.connection_bound import read_connection_bound
 from statesvc.health.finding import Finding, fail, ok, warn
 from statesvc.health.running_processes import read_processes
 from statesvc.roles.connection_limits import DIRECT, ONE_OF_EACH, ConnectionPlan
@@ -15,7 +15,7 @@ _ABOUT: Final = "connections"
 
 async def check_connections(connection: AsyncConnection[Any], settings: Settings) -> Finding:
     """Count the recently seen processes; a process of each role if there are none."""
-    bound = await read_room(connection)
+    bound = await read_connection_bound(connection)
     running = [
         process.role
         for process in await read_processes(connection)

@@ -1,13 +1,13 @@
 """Limit of a receiver's concurrent requests: additive increase, multiplicative decrease.
 
 As in Vector's ARC, the measure is the receiver's latency. Requests that begin within about one
-round trip are a crowd; when nine tenths of it have been answered the limit moves once: up by one
+round trip are a cohort; when nine tenths of it have been answered the limit moves once: up by one
 when it was reached and answers came as fast as usual, down by a tenth when they were slower than
 their usual spread allows. It is halved at once when the receiver signals overload. Requests that
 began before the last move do not count; those in progress count with their time so far, because
 early answers alone are the fast ones.
 
-The usual latency is measured with a small crowd: now and then a crowd is half as large. A mean of
+The usual latency is measured with a small cohort: now and then a cohort is half as large. A mean of
 all would learn our own queue as normal, and creep up until the receiver breaks. If half as many are
 no faster, the receiver itself is slower, and that is the new usual.
 """
@@ -35,11 +35,11 @@ SPREAD_SHARE_MAX: Final = 0.5
 WEIGHT: Final = 0.4
 # A measure counts at most as this many times the mean: a pause of the receiver is an outlier.
 OUTLIER_FACTOR: Final = 2.0
-# Half the crowd, but still more than this of the latency: it is not our crowd that makes it.
+# Half the cohort, but still more than this of the latency: it is not our cohort that makes it.
 OWN_REASONS_SHARE: Final = 0.8
 ANSWERED_SHARE: Final = 0.9
-CROWDS_BETWEEN_MEASURES: Final = 20
-CROWDS_WITHOUT_MEASURE_MAX: Final = 40
+COHORTS_BETWEEN_MEASURES: Final = 20
+COHORTS_WITHOUT_MEASURE_MAX: Final = 40
 
 
 class _Usual:
@@ -63,15 +63,15 @@ class _Usual:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CohortMark:
     """Crowd that an attempt belongs to; not `counts`: it began too late to be waited for."""
 
-    crowd: int
+    cohort: int
     counts: bool
 
 
 @dataclass(slots=True)
-class _Crowd:
+class _Cohort:
     """Requests that began at one limit. `until`: later ones are not waited for."""
 
     number: int
@@ -99,12 +99,12 @@ class Concurrency:
         self._maximum = float(max(1, min(maximum, MAXIMUM)))
         self._limit = min(float(INITIAL), self._maximum)
         self._measuring: float | None = math.inf
-        """While a crowd is half as large: the latency that gave reason to doubt, infinite
+        """While a cohort is half as large: the latency that gave reason to doubt, infinite
         for a routine measure.
         """
         self._usual: _Usual | None = None
         self._since_measure = 0
-        self._crowd = _Crowd(0, math.inf)
+        self._cohort = _Cohort(0, math.inf)
 
     @property
     def limit(self) -> int:
@@ -123,22 +123,22 @@ class Concurrency:
         """
         return None if self._usual is None else self._usual.seconds
 
-    def started(self, in_flight: int, *, now: float) -> Mark:
-        crowd = self._crowd
-        # from its first request: a crowd that waits for work must not end before it began
-        if not crowd.size and self._usual is not None:
-            crowd.until = now + self._usual.seconds
-        crowd.is_full = crowd.is_full or in_flight >= self.limit
+    def started(self, in_flight: int, *, now: float) -> CohortMark:
+        cohort = self._cohort
+        # from its first request: a cohort that waits for work must not end before it began
+        if not cohort.size and self._usual is not None:
+            cohort.until = now + self._usual.seconds
+        cohort.is_full = cohort.is_full or in_flight >= self.limit
         # at least as many as the limit, or a slow trickle would never be judged
-        counts = now < crowd.until or crowd.size < self.limit
+        counts = now < cohort.until or cohort.size < self.limit
         if counts:
-            crowd.under_way += 1
-            crowd.began_sum += now
-        return Mark(crowd.number, counts)
+            cohort.under_way += 1
+            cohort.began_sum += now
+        return CohortMark(cohort.number, counts)
 
     def finished(
         self,
-        mark: Mark,
+        mark: CohortMark,
         signal: Signal | None,
         *,
         started_at: float,
@@ -146,55 +146,59 @@ class Concurrency:
         latency_seconds: float,
     ) -> None:
         """Note the end of a request. No signal: it was broken off."""
-        crowd = self._crowd
+        cohort = self._cohort
         # the limit has moved since it began
-        if mark.crowd != crowd.number:
+        if mark.cohort != cohort.number:
             return
         if mark.counts:
-            crowd.under_way -= 1
-            crowd.began_sum -= started_at
+            cohort.under_way -= 1
+            cohort.began_sum -= started_at
         if signal is Signal.OVERLOADED:
             # an overloaded receiver tells nothing about its usual latency
             self._measuring = None
             self._next(max(1.0, self._limit * OVERLOADED_FACTOR), now)
             return
         if signal is Signal.OK and mark.counts:
-            crowd.answered += 1
-            crowd.seconds_sum += latency_seconds
-            crowd.until = min(crowd.until, now) if self._usual is None else crowd.until
+            cohort.answered += 1
+            cohort.seconds_sum += latency_seconds
+            cohort.until = min(cohort.until, now) if self._usual is None else cohort.until
         # not all: one request that hangs until its timeout would stop every adjustment
-        if crowd.answered and now >= crowd.until and crowd.answered >= ANSWERED_SHARE * crowd.size:
-            self._judge(crowd, now)
+        if (
+            cohort.answered
+            and now >= cohort.until
+            and cohort.answered >= ANSWERED_SHARE * cohort.size
+        ):
+            self._judge(cohort, now)
 
-    def _judge(self, crowd: _Crowd, now: float) -> None:
-        average = crowd.average(now)
+    def _judge(self, cohort: _Cohort, now: float) -> None:
+        average = cohort.average(now)
         usual = self._usual = self._usual or _Usual(average)
-        is_slower = average > usual.bearable(crowd.size)
+        is_slower = average > usual.bearable(cohort.size)
         if self._measuring is not None:
             self._measured(usual, average, self._measuring, now)
         # a single request is its own measure: half of it there is not
         elif self.limit == 1:
             usual.update(average)
-            self._next(self._limit + (crowd.is_full and not is_slower), now)
-        elif is_slower and self._since_measure >= CROWDS_BETWEEN_MEASURES:
+            self._next(self._limit + (cohort.is_full and not is_slower), now)
+        elif is_slower and self._since_measure >= COHORTS_BETWEEN_MEASURES:
             self._measuring = average
             self._next(self._limit, now)
         elif is_slower:
             self._next(max(1.0, self._limit * SLOWER_FACTOR), now)
-        elif self._since_measure >= CROWDS_WITHOUT_MEASURE_MAX and crowd.is_full:
+        elif self._since_measure >= COHORTS_WITHOUT_MEASURE_MAX and cohort.is_full:
             self._measuring = math.inf
             self._next(self._limit, now)
         else:
-            self._next(self._limit + crowd.is_full, now)
+            self._next(self._limit + cohort.is_full, now)
 
     def _measured(self, usual: _Usual, average: float, doubt: float, now: float) -> None:
         limit = self._limit
-        # with half the crowd hardly faster: the receiver itself has become slower
+        # with half the cohort hardly faster: the receiver itself has become slower
         if average >= OWN_REASONS_SHARE * doubt:
             usual.seconds = average
         else:
             usual.update(average)
-            # the doubt was right: the crowd made it slow, so it becomes smaller
+            # the doubt was right: the cohort made it slow, so it becomes smaller
             limit *= 1 if math.isinf(doubt) else SLOWER_FACTOR
         self._measuring, self._since_measure = None, 0
         self._next(max(1.0, limit), now)
@@ -203,4 +207,4 @@ class Concurrency:
         self._limit = min(self._maximum, limit)
         self._since_measure += 1
         until = math.inf if self._usual is None else now + self._usual.seconds
-        self._crowd = _Crowd(self._crowd.number + 1, until)
+        self._cohort = _Cohort(self._cohort.number + 1, until)

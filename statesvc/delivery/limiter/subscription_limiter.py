@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from statesvc.delivery.limiter.circuit_breaker import BreakerState, CircuitBreaker
-from statesvc.delivery.limiter.concurrency import Concurrency, Mark
+from statesvc.delivery.limiter.concurrency import CohortMark, Concurrency
 from statesvc.delivery.limiter.retry_budget import RetryBudget
 from statesvc.delivery.limiter.signal import Signal
 
@@ -33,7 +33,7 @@ class Permit:
     is_retry: bool
     is_probe: bool
     started_at: float
-    mark: Mark
+    mark: CohortMark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +229,7 @@ class SubscriptionLimiter:
             else int(self.concurrency.limit * RETRY_SHARE)
         )
 
-    def _began(self, now: float, *, is_retry: bool) -> Mark:
+    def _began(self, now: float, *, is_retry: bool) -> CohortMark:
         self.in_flight += 1
         self.unsettled += 1
         self.last_used_at = now

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
 from statesvc.log.batch_row import begin_batch, write_batch
-from statesvc.log.fanouts import append_fanouts, fanouts_again
+from statesvc.log.fanouts import append_fanouts, repeated_fanouts
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.replay_plan import RepairRequest
 
@@ -60,7 +60,7 @@ async def _record_fanouts(connection: Connection, rows: Sequence[Any], *, actor:
         return
     # after the rows are locked: batch ids must grow along each stream
     now = await (await begin_batch(connection)).rows()
-    fanouts = fanouts_again(rows, recorded_at=now.recorded_at)
+    fanouts = repeated_fanouts(rows, recorded_at=now.recorded_at)
     leaf_hashes = await append_fanouts(connection, fanouts, now=now)
     await write_batch(
         connection,

@@ -15,12 +15,12 @@ from typing import Any, Final
 import structlog
 from psycopg import AsyncConnection
 
+from statesvc.database.connection_bound import read_connection_bound
 from statesvc.database.copy_faults import require_no_copy_faults
 from statesvc.database.dsns import Dsns
 from statesvc.database.migrator import migrate
 from statesvc.database.open_connection import open_connection
 from statesvc.database.partitions import require_partitions
-from statesvc.database.room import read_room
 from statesvc.log.log_months import count_archived
 from statesvc.roles.connection_limits import plan_for
 from statesvc.roles.launch import run_role
@@ -276,7 +276,7 @@ async def _prepare(settings: Settings) -> None:
         await require_retention(connection, settings)
         await require_no_copy_faults(connection)
         if not dsns.is_pooled:
-            plan_for(settings, await read_room(connection))
+            plan_for(settings, await read_connection_bound(connection))
 
 
 async def _migrate(dsns: Dsns, auditor_role: str, *, has_owner: bool) -> None:

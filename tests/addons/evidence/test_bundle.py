@@ -16,10 +16,10 @@ from events.vocabulary import Status
 from statesvc.addons.evidence.bundle import sealed
 from statesvc.addons.evidence.check_bundle import check
 from statesvc.addons.evidence.gather import (
+    BundleRequest,
     GatheredEvidence,
     NothingSealedError,
     UnknownShipmentError,
-    Wanted,
     gather,
 )
 from statesvc.addons.evidence.verify_evidence import all_flaws, read_keys
@@ -36,7 +36,7 @@ async def gathered_of(
     personal: bool = True,
     **wish: Any,
 ) -> GatheredEvidence:
-    wanted = Wanted(
+    wanted = BundleRequest(
         carrier_id=carrier_id,
         number=normalize_number(number),
         discriminator=None,

@@ -172,14 +172,14 @@ async def test_who_was_told_is_said_in_words(event_log: LogBuilder) -> None:
     await subscribe(event_log)
     await event_log.append(scan(NUMBER, 70, Status.DELIVERED))
     await event_log.seal()
-    waiting = report_of(await bundle_of(event_log)).summary.told
+    waiting = report_of(await bundle_of(event_log)).summary.notified
     await deliver(event_log)
     page = await page_of(event_log)
     assert waiting[0].startswith(
         "subscriber.invalid, a subscriber’s system, was to be notified of “delivered” on "
     )
     assert waiting[0].endswith(": not ended yet.")
-    (told,) = page.told
+    (told,) = page.notified
     assert told.startswith(
         "subscriber.invalid, a subscriber’s system, was notified of “delivered” on "
     )
@@ -190,7 +190,7 @@ async def test_a_history_that_was_submitted_silently_says_so(event_log: LogBuild
     await subscribe(event_log, name="Shop")
     await event_log.append(scan(NUMBER, 70, Status.DELIVERED), notify=False)
     page = await page_of(event_log)
-    assert page.told == [
+    assert page.notified == [
         (
             "No system was notified by this service: its history was imported with notifications"
             " switched off."

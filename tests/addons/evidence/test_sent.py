@@ -71,7 +71,7 @@ async def test_a_full_body_is_shown_as_it_was_sent_to_readers_who_may_see_it(
     assert "J. Doe" not in json.dumps(withheld)  # its keys and signatures are random Base64
     for bundle in (shown, withheld):
         assert both(bundle, keys_of(bundle)) == (True, True)
-        assert [(one.receiver, one.status) for one in report_of(bundle).told] == [
+        assert [(one.receiver, one.status) for one in report_of(bundle).notified] == [
             ("subscriber.invalid", "delivered")
         ]
     assert "&#34;signed_by&#34;:&#34;J. Doe&#34;" in html_of(report_of(shown)).decode()
@@ -140,7 +140,7 @@ async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_a
     await event_log.seal()
     shown = await bundle_of(event_log)
     assert [(row["body"], row["body_state"]) for row in shown["sent"]] == [(body, "opened")]
-    assert [one.answer for one in report_of(shown).told] == [
+    assert [one.answer for one in report_of(shown).notified] == [
         "left out: that of statement 3 stood for it",
         "left out: that of statement 3 stood for it",
         "confirmed (HTTP 204, 10 ms)",
@@ -214,5 +214,5 @@ async def test_a_bundle_from_before_attempts_were_distinguished_is_still_reporte
             for row in shown["sent"]
         ]
     }
-    assert [one.status for one in report_of(former).told] == ["delivered"]
+    assert [one.status for one in report_of(former).notified] == ["delivered"]
     assert [one.text for one in report_of(former).bodies] == [row["body"] for row in shown["sent"]]

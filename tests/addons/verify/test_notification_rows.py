@@ -200,7 +200,7 @@ async def test_the_deletion_of_a_subscription_covers_what_is_open_and_nothing_el
     subscription_id = await subscribe(event_log)
     await event_log.parcel(NUMBER, steps=3)
     await deliver(event_log.connection, event_log.keyring)
-    await store.turn(event_log.connection, subscription_id, "delete", actor="key:test")
+    await store.change_state(event_log.connection, subscription_id, "delete", actor="key:test")
     await event_log.connection.execute("DELETE FROM statesvc.outbox")
     assert places(verify(database)) == []
     ((canonical,),) = await event_log.rows(

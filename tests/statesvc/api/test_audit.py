@@ -99,7 +99,7 @@ async def test_notifications_come_with_their_fan_outs_their_end_and_all_tries(
     await database.clock.advance(60)
     await deliver(api.carriers.connection, api.carriers.keyring)
     subscription_id = UUID(waiting["subscription_id"])
-    await store.turn(
+    await store.change_state(
         api.carriers.connection, subscription_id, "delete", actor="test", why="it has moved"
     )
     (notified,) = (await audit(api, "5"))["notifications"]

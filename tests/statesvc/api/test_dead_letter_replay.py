@@ -13,7 +13,7 @@ from statesvc.api.dead_letter_replay_models import ReplayedMany, ReplayedOne
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.wakeups.wakeup import READY_NOW
 from statesvc.ingress.group_commit import put
-from statesvc.queue.claim import Burial, Claim, bury, claim
+from statesvc.queue.claim import Burial, ClaimRequest, bury, claim
 from statesvc.repair.dead_letters.listing import DeadLetterDetails, DeadLetterGroups
 from tests.world.mappings import store_mapping
 
@@ -30,7 +30,9 @@ async def bury_messages(
     claimed = (
         await claim(
             api.connection,
-            Claim(worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True),
+            ClaimRequest(
+                worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True
+            ),
         )
     ).messages
     said = dict(zip([message.message_id for message in messages], details, strict=True))
@@ -153,7 +155,9 @@ async def test_a_letter_shows_its_attempts_and_its_related(api: Any) -> None:
     claimed = (
         await claim(
             api.connection,
-            Claim(worker="worker-2", limit=1, lease_seconds=30, bytes_max=1 << 20, sweep=True),
+            ClaimRequest(
+                worker="worker-2", limit=1, lease_seconds=30, bytes_max=1 << 20, sweep=True
+            ),
         )
     ).messages
     await bury(

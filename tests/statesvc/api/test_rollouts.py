@@ -6,7 +6,7 @@ import pytest
 from statesvc.database.wakeups.wakeup import READY_NOW
 
 
-async def turn(api: Any, carrier_id: str, **change: Any) -> Any:
+async def change_rollout(api: Any, carrier_id: str, **change: Any) -> Any:
     reply = await api.call("PUT", f"/v1/rollouts/{carrier_id}", scopes="ops", json=change)
     assert reply.status == 200, reply.body
     return reply.body
@@ -35,12 +35,12 @@ async def test_an_untouched_carrier_runs(api: Any) -> None:
 
 
 async def test_hold_and_release_take_effect_and_stand_in_the_log(api: Any) -> None:
-    held = await turn(api, "ups", hold=True, why="they send garbage")
+    held = await change_rollout(api, "ups", hold=True, why="they send garbage")
     assert (held["hold"], held["held"], held["why"]) == (True, True, "they send garbage")
     assert await is_held(api, "ups")
     assert not await is_held(api, "fedex")
     assert api.woken == []
-    released = await turn(api, "ups", hold=False, why="fixed")
+    released = await change_rollout(api, "ups", hold=False, why="fixed")
     assert not await is_held(api, "ups")
     assert sorted(api.woken) == sorted(READY_NOW)
     assert released["changed_by"].startswith("key:")
@@ -56,11 +56,11 @@ async def test_hold_and_release_take_effect_and_stand_in_the_log(api: Any) -> No
 
 @pytest.mark.parametrize("name", ["all", "*"])
 async def test_all_carriers_are_held_at_once(api: Any, name: str) -> None:
-    held = await turn(api, name, hold=True)
+    held = await change_rollout(api, name, hold=True)
     assert (held["carrier_id"], held["held"]) == ("*", True)
     other = await show(api, "fedex")
     assert (other["hold"], other["held"]) == (False, True)
-    await turn(api, name, hold=False)
+    await change_rollout(api, name, hold=False)
     assert not await is_held(api, "fedex")
 
 

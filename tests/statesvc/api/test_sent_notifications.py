@@ -11,7 +11,7 @@ from events.vocabulary import Status
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.subscriptions import sent_notifications
 from statesvc.subscriptions.sent_notifications import NotificationFilter, read_page
-from tests.statesvc.api.test_subscription_replay import PATH, rows, subscribe, turn
+from tests.statesvc.api.test_subscription_replay import PATH, rows, set_disabled, subscribe
 from tests.world.deliver import deliver
 
 
@@ -178,7 +178,7 @@ async def test_only_its_owner_sees_or_resends_one_and_none_while_disabled(
     (one,) = await listed(api, subscription_id)
     assert (await resent(api, other, one["webhook_id"])).status == 404
     assert (await resent(api, subscription_id, "n1-nothing")).status == 404
-    await turn(api, subscription_id, disabled=True)
+    await set_disabled(api, subscription_id, disabled=True)
     assert (await resent(api, subscription_id, one["webhook_id"])).status == 409
 
 

@@ -44,7 +44,7 @@ async def rows(api: Any, query: str, *parameters: Any) -> list[Any]:
     return list(await api.rows(query, parameters))
 
 
-async def turn(api: Any, subscription_id: str, *, disabled: bool) -> None:
+async def set_disabled(api: Any, subscription_id: str, *, disabled: bool) -> None:
     if disabled:
         query = (
             "UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), missed_since ="
@@ -69,7 +69,7 @@ async def test_what_came_while_it_was_disabled_is_written_from_the_log_under_the
 ) -> None:
     witness, subscription_id = await subscribe(api), await subscribe(api)
     await api.carriers.push(scan("1Z1", Status.PICKED_UP))
-    await turn(api, subscription_id, disabled=True)
+    await set_disabled(api, subscription_id, disabled=True)
     await api.carriers.push(scan("1Z1", Status.IN_TRANSIT, minutes=5))
     await api.carriers.push(scan("1z-2", Status.IN_TRANSIT, minutes=6))
     refused = await replay(api, subscription_id)
@@ -84,7 +84,7 @@ async def test_what_came_while_it_was_disabled_is_written_from_the_log_under_the
         )
         == 1
     ), "a plan changes nothing"
-    await turn(api, subscription_id, disabled=False)
+    await set_disabled(api, subscription_id, disabled=False)
     shown = (await api.get(f"{PATH}/{subscription_id}", scopes="subscriptions")).body
     done = await replay(api, subscription_id, since=shown["missed_since"])
     assert (counts(done), done["next_cursor"]) == ((2, 2, 2, 0, 0), None)
@@ -174,7 +174,7 @@ async def test_only_what_the_subscription_wants_is_made(
     api: Any, scan: Any, filters: dict[str, Any], expected: int
 ) -> None:
     subscription_id = await subscribe(api, **filters)
-    await turn(api, subscription_id, disabled=True)
+    await set_disabled(api, subscription_id, disabled=True)
     await api.carriers.push(scan("1Z1", Status.PICKED_UP))
     await api.carriers.push(scan("1Z1", Status.IN_TRANSIT, minutes=5))
     await api.carriers.push(scan("1Z2", Status.IN_TRANSIT, minutes=6))
@@ -194,13 +194,13 @@ async def test_a_range_is_worked_off_in_parts_that_neither_skip_nor_repeat(
     monkeypatch.setattr(replaying, "WINDOW_ROWS", 3)
     monkeypatch.setattr(replaying, "CALL_ROWS", 3)
     subscription_id = await subscribe(api, carriers=["ups"])
-    await turn(api, subscription_id, disabled=True)
+    await set_disabled(api, subscription_id, disabled=True)
     for place in range(11):
         await api.carriers.push(scan(f"1Z{place}", Status.IN_TRANSIT, minutes=place))
         await api.carriers.push(
             scan(f"F{place}", Status.IN_TRANSIT, minutes=place), carrier_id="fedex"
         )
-    await turn(api, subscription_id, disabled=False)
+    await set_disabled(api, subscription_id, disabled=False)
     put, cursor, calls, runs = 0, None, 0, set()
     while True:
         done = await replay(api, subscription_id, cursor=cursor)
@@ -218,11 +218,11 @@ async def test_a_closed_range_ends_where_it_says_and_what_was_missed_after_it_st
     api: Any, scan: Any
 ) -> None:
     subscription_id = await subscribe(api)
-    await turn(api, subscription_id, disabled=True)
+    await set_disabled(api, subscription_id, disabled=True)
     await api.carriers.push(scan("1Z1", Status.PICKED_UP))
     ((middle,),) = await rows(api, "SELECT statesvc.clock()")
     await api.carriers.push(scan("1Z1", Status.IN_TRANSIT, minutes=5))
-    await turn(api, subscription_id, disabled=False)
+    await set_disabled(api, subscription_id, disabled=False)
     assert counts(await replay(api, subscription_id, until=middle.isoformat())) == (1, 1, 1, 0, 0)
     shown = (await api.get(f"{PATH}/{subscription_id}", scopes="subscriptions")).body
     assert datetime.fromisoformat(shown["missed_since"]) == middle

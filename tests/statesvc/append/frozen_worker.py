@@ -14,7 +14,7 @@ from events.crypto.sealing import MasterKeys
 from statesvc.append import transaction, write_entries
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import make_pool
-from statesvc.queue.claim import Claim, claim
+from statesvc.queue.claim import ClaimRequest, claim
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch import process
 from statesvc.worker.batch_context import BatchContext
@@ -26,7 +26,9 @@ async def main(dsn: str, ready: Path) -> None:
     await pool.open()
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
-        asked = Claim(worker="frozen", limit=1, lease_seconds=60, bytes_max=1 << 20, sweep=True)
+        asked = ClaimRequest(
+            worker="frozen", limit=1, lease_seconds=60, bytes_max=1 << 20, sweep=True
+        )
         messages = (await claim(connection, asked)).messages
     context = BatchContext(
         pool=pool,

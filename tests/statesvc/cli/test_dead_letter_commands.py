@@ -12,7 +12,7 @@ from events.errors import Cause
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.ingress.group_commit import put
-from statesvc.queue.claim import Burial, Claim, bury, claim
+from statesvc.queue.claim import Burial, ClaimRequest, bury, claim
 from tests.world.database import Database
 from tests.world.shell import MASTER_KEY, Shell
 
@@ -27,7 +27,7 @@ async def bury_messages(database: Database, count: int) -> None:
         claimed = (
             await claim(
                 connection,
-                Claim(
+                ClaimRequest(
                     worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True
                 ),
             )

@@ -16,7 +16,7 @@ from statesvc.database.migrator import migrate
 from statesvc.database.pool import make_pool
 from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.group_commit import GroupCommit, GroupLimits, Stored, put
-from statesvc.queue.claim import Claim, Message, claim
+from statesvc.queue.claim import ClaimRequest, Message, claim
 from tests.statesvc.ingress.conftest import LIMITS
 
 
@@ -58,7 +58,8 @@ async def claim_one(dsns: Dsns, keyring: Keyring) -> list[Message]:
         async with asyncio.timeout(30):
             return (
                 await claim(
-                    connection, Claim(worker="w", limit=1, lease_seconds=60, bytes_max=1_000_000)
+                    connection,
+                    ClaimRequest(worker="w", limit=1, lease_seconds=60, bytes_max=1_000_000),
                 )
             ).messages
 

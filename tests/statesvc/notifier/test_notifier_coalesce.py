@@ -244,7 +244,7 @@ async def test_a_running_notifier_keeps_the_backlog_of_a_paused_subscription_wit
     world: Any, until: Any
 ) -> None:
     subscription_id = await world.subscribe()
-    await store.turn(world.connection, subscription_id, "pause", actor="key:test")
+    await store.change_state(world.connection, subscription_id, "pause", actor="key:test")
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, *range(1, 30))
 

@@ -155,7 +155,7 @@ async def test_a_slow_subscriber_holds_at_most_a_quarter_and_delays_nobody(
         await until(lambda: receiver.received)
         await asyncio.sleep(0.1)
         assert len(receiver.received) == notifier.in_flight <= 4
-        await store.turn(world.connection, slow, "pause", actor="key:test")
+        await store.change_state(world.connection, slow, "pause", actor="key:test")
         await world.subscribe(carriers=["ups"])
         for _ in range(30):
             await world.notify((await world.shipment())[0], 1)
@@ -223,7 +223,7 @@ async def test_410_disables_the_subscription_at_once_and_resume_sends_what_waits
         await world.advance(100_000)
         await asyncio.sleep(0.1)
         assert len(receiver.received) == 1
-        await store.turn(world.connection, subscription_id, "resume", actor="key:test")
+        await store.change_state(world.connection, subscription_id, "resume", actor="key:test")
         await world.wake()
         await until(lambda: len(receiver.received) == 2)
     assert await state() == "active"
@@ -233,14 +233,14 @@ async def test_a_paused_subscription_gets_nothing_until_it_resumes(
     world: Any, receiver: Any, until: Any
 ) -> None:
     subscription_id = await world.subscribe()
-    await store.turn(world.connection, subscription_id, "pause", actor="key:test")
+    await store.change_state(world.connection, subscription_id, "pause", actor="key:test")
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
     async with world.notifier():
         await world.wake()
         await asyncio.sleep(0.1)
         assert receiver.received == []
-        await store.turn(world.connection, subscription_id, "resume", actor="key:test")
+        await store.change_state(world.connection, subscription_id, "resume", actor="key:test")
         await world.wake()
         await until(lambda: receiver.received)
 
@@ -346,7 +346,7 @@ async def test_what_waits_for_a_deleted_subscription_is_forgotten(
 ) -> None:
     subscription_id = await world.subscribe()
     await world.notify(uuid4(), 1)
-    await store.turn(world.connection, subscription_id, "delete", actor="key:test")
+    await store.change_state(world.connection, subscription_id, "delete", actor="key:test")
 
     async def empty() -> bool:
         return not await world.outbox()
@@ -365,7 +365,7 @@ async def test_tries_at_what_ends_with_its_subscription_get_an_entry_all_the_sam
     await world.notify(shipment_id, 1, 2)
     await world.deliver(until)
     assert await world.ends() == []
-    await store.turn(world.connection, subscription_id, "delete", actor="key:test")
+    await store.change_state(world.connection, subscription_id, "delete", actor="key:test")
 
     async def empty() -> bool:
         return not await world.outbox()

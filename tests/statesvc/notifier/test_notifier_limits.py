@@ -72,7 +72,7 @@ async def test_a_resume_ends_a_pause_that_the_receiver_asked_for(
         await shipments(world, 1)
         await asyncio.sleep(SETTLED_SECONDS)
         assert len(receiver.received) == 1
-        await store.turn(world.connection, subscription_id, "resume", actor="key:test")
+        await store.change_state(world.connection, subscription_id, "resume", actor="key:test")
         await world.wake()
         await until(lambda: len(receiver.received) == 2)
 

@@ -110,8 +110,8 @@ async def test_paused_subscriptions_collect_disabled_and_deleted_ones_do_not(wor
     ids: dict[str, UUID] = {
         name: await world.subscribe() for name in ("paused", "disabled", "deleted")
     }
-    await store.turn(world.connection, ids["paused"], "pause", actor="key:test")
-    await store.turn(world.connection, ids["deleted"], "delete", actor="key:test")
+    await store.change_state(world.connection, ids["paused"], "pause", actor="key:test")
+    await store.change_state(world.connection, ids["deleted"], "delete", actor="key:test")
     await world.connection.execute(
         "UPDATE statesvc.subscription SET disabled_at = statesvc.clock() WHERE subscription_id"
         " = %s",

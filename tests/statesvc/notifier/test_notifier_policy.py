@@ -175,9 +175,9 @@ async def test_a_paused_one_is_not_judged_and_resuming_begins_anew(world: Any) -
     await fail(world, subscription_id, 10)
     await world.advance(130 * HOUR)
     await fail(world, subscription_id, 10)
-    await store.turn(world.connection, subscription_id, "pause", actor="key:test")
+    await store.change_state(world.connection, subscription_id, "pause", actor="key:test")
     assert await review(world.connection) == []
-    await store.turn(world.connection, subscription_id, "resume", actor="key:test")
+    await store.change_state(world.connection, subscription_id, "resume", actor="key:test")
     await fail(world, subscription_id, 1)
     assert await review(world.connection) == []
     assert await notices(world) == []

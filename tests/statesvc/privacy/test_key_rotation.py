@@ -38,7 +38,7 @@ async def owner(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
         yield connection
 
 
-async def turn(harness: WorkerHarness, owner: AsyncConnection[Any]) -> RotatedKeys:
+async def rotate_keys(harness: WorkerHarness, owner: AsyncConnection[Any]) -> RotatedKeys:
     keyring = replace(harness.keyring, master=MasterKeys([NEW, OLD]))
     return await rotate(owner, keyring, actor="tester", progress=lambda *_: None)
 
@@ -68,8 +68,10 @@ async def test_everything_opens_under_the_new_key_alone(
             {"number": number, "status": "picked_up", "description": "left with Ms. Example"}
         )
     subscription_id, secret = await subscribe(harness, owner)
-    assert await turn(harness, owner) == RotatedKeys(service_keys=2, subscriptions=1, shipments=5)
-    assert await turn(harness, owner) == RotatedKeys(), "a second run finds nothing to do"
+    assert await rotate_keys(harness, owner) == RotatedKeys(
+        service_keys=2, subscriptions=1, shipments=5
+    )
+    assert await rotate_keys(harness, owner) == RotatedKeys(), "a second run finds nothing to do"
     keyring = await load_keyring(harness.connection, MasterKeys([NEW]))
     assert keyring.digest_key == harness.keyring.digest_key
     assert await check_log(harness.connection, keyring) > 5
@@ -114,5 +116,5 @@ async def test_an_erasure_that_comes_between_stands(
         return await rewrap(connection, rows)
 
     monkeypatch.setattr(rotation, "rewrap", late)
-    assert (await turn(harness, owner)).shipments == 0
+    assert (await rotate_keys(harness, owner)).shipments == 0
     assert await harness.value("SELECT sealed_key IS NULL FROM statesvc.stream")

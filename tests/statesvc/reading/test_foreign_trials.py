@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from statesvc.privacy.erasure import Erasure, erase
-from statesvc.reading.foreign_readings import left_shares, list_readings
+from statesvc.reading.foreign_readings import list_readings, unread_shares
 from statesvc.reading.pending_trials import drop_trials
 from statesvc.reading.rollout_store import (
     DifferingEventsError,
@@ -28,7 +28,7 @@ OLD = "old@1"
 NEWEST = 2**63 - 1
 
 
-async def turn(
+async def change_rollout(
     harness: WorkerHarness,
     candidate: str | None = OLD,
     percent: int = 0,
@@ -85,7 +85,7 @@ async def test_the_shadow_has_no_effect_and_finds_the_planted_difference(
     harness: WorkerHarness,
 ) -> None:
     fleet = Fleet(harness, OLD, wrong)
-    await turn(harness, shadow=True)
+    await change_rollout(harness, shadow=True)
     put = await push(harness, 10, misread=3)
     assert await fleet.read() == set()
     await harness.work()
@@ -108,7 +108,7 @@ async def test_the_shadow_has_no_effect_and_finds_the_planted_difference(
 
 async def test_a_share_takes_effect_and_the_rest_is_tried(harness: WorkerHarness) -> None:
     fleet = Fleet(harness, OLD)
-    await turn(harness, percent=50, shadow=True)
+    await change_rollout(harness, percent=50, shadow=True)
     put = await push(harness, 60)
     share = {
         m
@@ -130,7 +130,7 @@ async def test_ours_strangles_another_fleets_stable_reading(
     harness: WorkerHarness, candidate: str
 ) -> None:
     fleet = Fleet(harness, OLD)
-    await turn(harness, candidate, stable=OLD, shadow=True)
+    await change_rollout(harness, candidate, stable=OLD, shadow=True)
     put = await push(harness, 60, misread=60)
     assert await harness.work() == 0
     assert await fleet.read() == put
@@ -138,7 +138,7 @@ async def test_ours_strangles_another_fleets_stable_reading(
     assert await readers(harness) == {OLD: 60}
     totals = await totals_of(harness.connection, CARRIER_ID, candidate)
     assert (totals.messages, totals.fields) == (60, {"status": 60} if candidate == "2" else {})
-    await turn(harness, candidate, 50, stable=OLD, force=True)
+    await change_rollout(harness, candidate, 50, stable=OLD, force=True)
     put = await push(harness, 60)
     await harness.work()
     ours = {
@@ -160,7 +160,7 @@ async def test_ours_strangles_another_fleets_stable_reading(
 
 async def test_one_foreign_reading_is_tried_beside_another(harness: WorkerHarness) -> None:
     old, new = Fleet(harness, OLD), Fleet(harness, "new@1", wrong)
-    await turn(harness, "new@1", stable=OLD, shadow=True)
+    await change_rollout(harness, "new@1", stable=OLD, shadow=True)
     put = await push(harness, 4, misread=1)
     assert await old.read() == put
     await harness.work()
@@ -173,7 +173,7 @@ async def test_a_trial_that_is_declined_or_refused_counts_as_an_error(
     harness: WorkerHarness,
 ) -> None:
     fleet = Fleet(harness, OLD)
-    await turn(harness, shadow=True)
+    await change_rollout(harness, shadow=True)
     await push(harness, 2)
     await harness.work()
     claimed = await fleet.claim("trial")
@@ -194,7 +194,7 @@ async def test_a_trial_that_was_given_back_or_whose_lease_ended_waits_again_at_m
     harness: WorkerHarness,
 ) -> None:
     fleet = Fleet(harness, OLD)
-    await turn(harness, shadow=True)
+    await change_rollout(harness, shadow=True)
     await push(harness, 1)
     await harness.work()
     for _ in range(5):
@@ -208,7 +208,7 @@ async def test_a_trial_that_was_given_back_or_whose_lease_ended_waits_again_at_m
 
 
 async def test_the_oldest_trials_are_dropped_and_counted(harness: WorkerHarness) -> None:
-    await turn(harness, shadow=True)
+    await change_rollout(harness, shadow=True)
     await push(harness, 5)
     await harness.work()
     kept = await harness.rows("SELECT trial_id FROM statesvc.trial ORDER BY trial_id DESC LIMIT 3")
@@ -223,7 +223,7 @@ async def test_the_oldest_trials_are_dropped_and_counted(harness: WorkerHarness)
 
 async def test_an_erasure_deletes_trials_and_what_was_handed_over(harness: WorkerHarness) -> None:
     fleet = Fleet(harness, OLD)
-    await turn(harness, shadow=True)
+    await change_rollout(harness, shadow=True)
     await push(harness, 2)
     await harness.work()
     assert len(await fleet.claim("trial", 1)) == 1
@@ -244,18 +244,18 @@ async def test_a_share_is_refused_while_the_shadow_shows_other_event_ids_unless_
     harness: WorkerHarness,
 ) -> None:
     fleet = Fleet(harness, OLD, forgetful)
-    await turn(harness, shadow=True)
+    await change_rollout(harness, shadow=True)
     await push(harness, 3)
     await harness.work()
     await fleet.read("trial")
     await compare(harness)
     with pytest.raises(DifferingEventsError, match="gave 3 events of acme another id"):
-        await turn(harness, percent=1)
-    await turn(harness, shadow=True)
-    await turn(harness, percent=10, force=True)
-    await turn(harness, percent=5)
-    await turn(harness, percent=0)
-    await turn(harness, "old@2", percent=1)
+        await change_rollout(harness, percent=1)
+    await change_rollout(harness, shadow=True)
+    await change_rollout(harness, percent=10, force=True)
+    await change_rollout(harness, percent=5)
+    await change_rollout(harness, percent=0)
+    await change_rollout(harness, "old@2", percent=1)
     actions = await harness.rows(
         "SELECT convert_from(canonical, 'UTF8') FROM statesvc.action ORDER BY recorded_at"
     )
@@ -296,21 +296,21 @@ def test_the_names_of_readings_are_checked(
 async def test_it_says_whose_share_others_read_and_whose_nobody_does(
     harness: WorkerHarness,
 ) -> None:
-    await turn(harness, percent=50)
+    await change_rollout(harness, percent=50)
     await push(harness, 60)
     await harness.database.clock.advance(31)
     await harness.work()
-    (left,) = left_shares(await list_readings(harness.connection))
+    (left,) = unread_shares(await list_readings(harness.connection))
     assert not left.is_stuck
     assert (
         "old@1 reads 50 % and has never asked for any; 0 messages wait for it; our own workers took"
         in left.sentence
     )
-    await turn(harness, None, stable=OLD)
+    await change_rollout(harness, None, stable=OLD)
     await push(harness, 3)
     await harness.database.clock.advance(31)
     (left,) = [
-        each for each in left_shares(await list_readings(harness.connection)) if each.is_stuck
+        each for each in unread_shares(await list_readings(harness.connection)) if each.is_stuck
     ]
     assert left.sentence.endswith(
         "3 messages wait for it; no other reader has a share, so they wait"
@@ -321,7 +321,7 @@ async def test_a_foreign_candidate_that_cannot_read_declines_and_ours_reads(
     harness: WorkerHarness,
 ) -> None:
     fleet = Fleet(harness, OLD, broken)
-    await turn(harness, percent=100)
+    await change_rollout(harness, percent=100)
     await push(harness, 2)
     claimed = await fleet.claim()
     assert (

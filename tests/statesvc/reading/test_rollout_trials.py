@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 NEWEST = 2**63 - 1
 
 
-async def turn(
+async def change_rollout(
     harness: WorkerHarness,
     candidate: str,
     percent: int = 0,
@@ -63,7 +63,7 @@ async def push(harness: WorkerHarness, count: int, **more: Any) -> None:
 async def test_the_log_says_who_read_each_message_and_a_repeated_claim_chooses_alike(
     harness: WorkerHarness,
 ) -> None:
-    await turn(harness, "same", 50)
+    await change_rollout(harness, "same", 50)
     await push(harness, 200)
     messages = await harness.claim(200)
     share = await in_share(harness, 50)
@@ -82,7 +82,7 @@ async def test_the_log_says_who_read_each_message_and_a_repeated_claim_chooses_a
 async def test_a_candidate_that_cannot_read_leaves_one_line_a_minute(
     harness: WorkerHarness,
 ) -> None:
-    await turn(harness, "broken", 100)
+    await change_rollout(harness, "broken", 100)
     await push(harness, 5)
     messages = await harness.claim(5)
     with structlog.testing.capture_logs() as logged:
@@ -111,10 +111,10 @@ async def test_holding_and_releasing_a_carrier_is_logged(harness: WorkerHarness)
 async def test_turned_back_the_next_claim_reads_by_the_stable_version(
     harness: WorkerHarness,
 ) -> None:
-    await turn(harness, "same", 100)
+    await change_rollout(harness, "same", 100)
     await push(harness, 20)
     claimed = await harness.claim(10)
-    await turn(harness, "same", 0)
+    await change_rollout(harness, "same", 0)
     await harness.process(claimed)
     await harness.work()
     assert await readers(harness) == {"acme@same": 10, "acme@1": 10}
@@ -123,7 +123,7 @@ async def test_turned_back_the_next_claim_reads_by_the_stable_version(
 async def test_shadow_finds_the_planted_difference_and_has_no_effect(
     harness: WorkerHarness,
 ) -> None:
-    await turn(harness, "2", shadow=True)
+    await change_rollout(harness, "2", shadow=True)
     await push(harness, 3)
     await push(harness, 2, code=MISREAD)
     await harness.work()
@@ -142,7 +142,7 @@ async def test_shadow_finds_the_planted_difference_and_has_no_effect(
 
 
 async def test_a_message_whose_shipment_was_locked_counts_once(harness: WorkerHarness) -> None:
-    await turn(harness, "2", shadow=True)
+    await change_rollout(harness, "2", shadow=True)
     await push(harness, 1, code=MISREAD)
     async with await AsyncConnection.connect(harness.database.service_dsn) as other:
         await other.execute(
@@ -159,7 +159,7 @@ async def test_a_message_whose_shipment_was_locked_counts_once(harness: WorkerHa
 
 
 async def test_shadow_stores_nothing_where_nothing_differs(harness: WorkerHarness) -> None:
-    await turn(harness, "same", 50, shadow=True)
+    await change_rollout(harness, "same", 50, shadow=True)
     await push(harness, 20)
     await harness.work()
     assert await diffs(harness) == []
@@ -168,14 +168,14 @@ async def test_shadow_stores_nothing_where_nothing_differs(harness: WorkerHarnes
 
 
 async def test_a_missing_event_is_a_difference(harness: WorkerHarness) -> None:
-    await turn(harness, "forgetful", shadow=True)
+    await change_rollout(harness, "forgetful", shadow=True)
     await push(harness, 1)
     await harness.work()
     assert await diffs(harness) == [("event", "said", None)]
 
 
 async def test_personal_values_are_kept_as_keyed_digests_only(harness: WorkerHarness) -> None:
-    await turn(harness, "nosy", shadow=True)
+    await change_rollout(harness, "nosy", shadow=True)
     await push(harness, 1, signed_by="Zaphod")
     await harness.work()
     ((field, mine, other),) = await diffs(harness)
@@ -191,7 +191,7 @@ async def test_personal_values_are_kept_as_keyed_digests_only(harness: WorkerHar
 async def test_a_candidate_that_raises_is_a_difference_and_harms_nothing(
     harness: WorkerHarness, percent: int
 ) -> None:
-    await turn(harness, "broken", percent, shadow=True)
+    await change_rollout(harness, "broken", percent, shadow=True)
     await push(harness, 4)
     await harness.push(b"unreadable")
     await harness.work()
@@ -210,7 +210,7 @@ async def test_a_candidate_that_raises_is_a_difference_and_harms_nothing(
 async def test_a_candidate_that_this_release_does_not_hold_is_not_tried(
     harness: WorkerHarness,
 ) -> None:
-    await turn(harness, "3", 100, shadow=True)
+    await change_rollout(harness, "3", 100, shadow=True)
     await push(harness, 2)
     await harness.work()
     assert await readers(harness) == {"acme@1": 2}
@@ -220,7 +220,7 @@ async def test_a_candidate_that_this_release_does_not_hold_is_not_tried(
 async def test_differences_are_bounded_a_batch_and_counted_all_the_same(
     harness: WorkerHarness,
 ) -> None:
-    await turn(harness, "2", shadow=True)
+    await change_rollout(harness, "2", shadow=True)
     events = [
         {"number": "N", "status": "in_transit", "code": MISREAD, "minute": minute}
         for minute in range(DIFFS_PER_BATCH_MAX + 5)
@@ -243,7 +243,7 @@ async def test_differences_are_bounded_a_batch_and_counted_all_the_same(
 async def test_the_guard_sets_the_share_to_0_and_says_so_in_the_log(
     harness: WorkerHarness, candidate: str, guard: Guard
 ) -> None:
-    await turn(harness, candidate, 100, shadow=True, guard=guard)
+    await change_rollout(harness, candidate, 100, shadow=True, guard=guard)
     await push(harness, 2, code=MISREAD)
     await harness.work()
     assert (await rollout_of(harness.connection, CARRIER_ID)).rollout.percent == 100, (
@@ -275,10 +275,10 @@ async def test_the_guard_sets_the_share_to_0_and_says_so_in_the_log(
 async def test_a_guard_within_its_bounds_keeps_still_and_old_failures_do_not_count_for_a_new_turn(
     harness: WorkerHarness,
 ) -> None:
-    await turn(harness, "broken", 100)
+    await change_rollout(harness, "broken", 100)
     await push(harness, 20)
     await harness.work()
-    await turn(harness, "broken", 100, guard=Guard(messages=20, errors_percent=50))
+    await change_rollout(harness, "broken", 100, guard=Guard(messages=20, errors_percent=50))
     await push(harness, 5, minute=5)
     await harness.work()
     assert (await rollout_of(harness.connection, CARRIER_ID)).rollout.percent == 100

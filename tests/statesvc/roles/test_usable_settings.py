@@ -11,7 +11,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from statesvc.cli import main
-from statesvc.database.room import Bound, read_room
+from statesvc.database.connection_bound import ConnectionBound, read_connection_bound
 from statesvc.http.app import Server, build_app
 from statesvc.roles.connection_limits import (
     BESIDES,
@@ -161,8 +161,8 @@ async def test_one_port_answers_on_ipv4_and_ipv6(host: str) -> None:
     assert any_free(host)
 
 
-def bound(connections: int, others: int = 0) -> Bound:
-    return Bound(connections=connections, others=others, why="the server takes so many")
+def bound(connections: int, others: int = 0) -> ConnectionBound:
+    return ConnectionBound(connections=connections, others=others, why="the server takes so many")
 
 
 @pytest.mark.parametrize("connections", [*range(CONNECTIONS_MIN, 30), 100])
@@ -234,7 +234,7 @@ async def test_the_narrowest_limit_is_read_with_what_others_use(
     async with await psycopg.AsyncConnection.connect(
         database.service_dsn, autocommit=True
     ) as connection:
-        found = await read_room(connection)
+        found = await read_connection_bound(connection)
         assert "max_connections" in found.why
         assert found.connections == Counter({"max": 200, "reserved": -3}).total()
     async with (
@@ -245,7 +245,7 @@ async def test_the_narrowest_limit_is_read_with_what_others_use(
         async with await psycopg.AsyncConnection.connect(
             make_conninfo(database.service_dsn), autocommit=True
         ) as connection:
-            found = await read_room(connection)
+            found = await read_connection_bound(connection)
     assert (found.connections, found.others, found.left) == (20, 1, 19)
     assert f"ALTER DATABASE {name} CONNECTION LIMIT" in found.why
 

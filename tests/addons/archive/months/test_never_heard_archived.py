@@ -11,7 +11,7 @@ from events.identity.ids import awaited_id
 from events.merkle.checkpoint import VerifierKey
 from events.vocabulary import Status
 from statesvc.addons.evidence.check_bundle import check
-from statesvc.addons.evidence.gather import UnknownShipmentError, Wanted, gather
+from statesvc.addons.evidence.gather import BundleRequest, UnknownShipmentError, gather
 from statesvc.addons.evidence.verify_evidence import all_flaws, read_keys
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.world.attack import attack, places
@@ -44,7 +44,7 @@ async def two_silent_months(archiver: Archiver) -> None:
 
 
 async def bundle_of(archiver: Archiver, number: str) -> dict[str, Any]:
-    wanted = Wanted(
+    wanted = BundleRequest(
         carrier_id="ups",
         number=number,
         discriminator=None,

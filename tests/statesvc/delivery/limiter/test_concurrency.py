@@ -6,7 +6,7 @@ from collections import deque
 import hypothesis.strategies as st
 from hypothesis import given
 
-from statesvc.delivery.limiter.concurrency import INITIAL, MAXIMUM, Concurrency, Mark
+from statesvc.delivery.limiter.concurrency import INITIAL, MAXIMUM, CohortMark, Concurrency
 from statesvc.delivery.limiter.signal import Signal
 
 
@@ -19,7 +19,7 @@ class Crowd:
         self.limited = limited
         self.now = 0.0
         self.peak = 0
-        self._under_way: deque[tuple[float, float, Mark]] = deque()
+        self._under_way: deque[tuple[float, float, CohortMark]] = deque()
 
     def run(self, answers: int, *, seconds: float, each: float = 0.0) -> None:
         """Run answers. `each`: what one request more makes all of them slower."""
@@ -67,9 +67,9 @@ def test_the_limit_stays_between_one_and_its_maximum(
 
 
 def test_it_grows_by_one_about_every_two_round_trips_while_it_is_reached() -> None:
-    crowd = Crowd(Concurrency())
-    crowd.run(400, seconds=0.1)
-    assert INITIAL + 10 <= crowd.limited.level <= INITIAL + 30
+    cohort = Crowd(Concurrency())
+    cohort.run(400, seconds=0.1)
+    assert INITIAL + 10 <= cohort.limited.level <= INITIAL + 30
 
 
 def test_it_does_not_grow_while_it_is_not_reached() -> None:
@@ -82,14 +82,14 @@ def test_it_does_not_grow_while_it_is_not_reached() -> None:
 
 
 def test_an_overload_halves_it_once_however_many_of_the_same_crowd_meet_it() -> None:
-    crowd = Crowd(Concurrency())
-    crowd.run(500, seconds=0.1)
-    before = crowd.limited.level
-    crowd.end_all(Signal.OVERLOADED)
-    assert crowd.limited.level == before // 2
-    crowd.run(1, seconds=0.1)
-    crowd.end_all(Signal.OVERLOADED)
-    assert crowd.limited.level in {before // 4, (before // 2 + 1) // 2}
+    cohort = Crowd(Concurrency())
+    cohort.run(500, seconds=0.1)
+    before = cohort.limited.level
+    cohort.end_all(Signal.OVERLOADED)
+    assert cohort.limited.level == before // 2
+    cohort.run(1, seconds=0.1)
+    cohort.end_all(Signal.OVERLOADED)
+    assert cohort.limited.level in {before // 4, (before // 2 + 1) // 2}
 
 
 def test_other_refusals_say_nothing_about_how_many_it_bears() -> None:
@@ -101,43 +101,43 @@ def test_other_refusals_say_nothing_about_how_many_it_bears() -> None:
 
 
 def test_answers_that_become_slower_with_the_crowd_bring_it_down() -> None:
-    crowd = Crowd(Concurrency())
-    crowd.run(5_000, seconds=0.05, each=0.0)
-    assert crowd.limited.level > 50
-    crowd.run(5_000, seconds=0.01, each=0.01)
-    assert crowd.limited.level <= 8
+    cohort = Crowd(Concurrency())
+    cohort.run(5_000, seconds=0.05, each=0.0)
+    assert cohort.limited.level > 50
+    cohort.run(5_000, seconds=0.01, each=0.01)
+    assert cohort.limited.level <= 8
 
 
 def test_irregular_answers_do_not_hold_it_down_and_slow_ones_are_heard() -> None:
-    chance, crowd = random.Random(1), Crowd(Concurrency())
+    chance, cohort = random.Random(1), Crowd(Concurrency())
     for _ in range(5_000):
-        crowd.run(1, seconds=chance.expovariate(20))
-    assert crowd.limited.level >= 20
-    assert crowd.limited.mean_latency_seconds is not None
-    assert 0.035 < crowd.limited.mean_latency_seconds < 0.09, (
+        cohort.run(1, seconds=chance.expovariate(20))
+    assert cohort.limited.level >= 20
+    assert cohort.limited.mean_latency_seconds is not None
+    assert 0.035 < cohort.limited.mean_latency_seconds < 0.09, (
         "the mean of all, not that of the fast ones"
     )
 
 
 def test_a_receiver_that_becomes_slower_by_itself_is_not_asked_less_for_long() -> None:
-    crowd = Crowd(Concurrency(maximum=32))
-    crowd.run(4_000, seconds=0.1)
-    assert crowd.limited.level >= 28
-    crowd.run(4_000, seconds=0.4)
-    assert crowd.limited.level >= 28
-    assert crowd.limited.mean_latency_seconds is not None
-    assert crowd.limited.mean_latency_seconds > 0.35
+    cohort = Crowd(Concurrency(maximum=32))
+    cohort.run(4_000, seconds=0.1)
+    assert cohort.limited.level >= 28
+    cohort.run(4_000, seconds=0.4)
+    assert cohort.limited.level >= 28
+    assert cohort.limited.mean_latency_seconds is not None
+    assert cohort.limited.mean_latency_seconds > 0.35
 
 
 def test_one_pause_of_the_receiver_does_not_become_the_usual() -> None:
-    crowd = Crowd(Concurrency())
-    crowd.run(2_000, seconds=0.1)
-    usual = crowd.limited.mean_latency_seconds
+    cohort = Crowd(Concurrency())
+    cohort.run(2_000, seconds=0.1)
+    usual = cohort.limited.mean_latency_seconds
     assert usual is not None
-    crowd.run(20, seconds=5.0)
-    crowd.run(2_000, seconds=0.1)
-    assert crowd.limited.mean_latency_seconds is not None
-    assert crowd.limited.mean_latency_seconds < usual * 1.5
+    cohort.run(20, seconds=5.0)
+    cohort.run(2_000, seconds=0.1)
+    assert cohort.limited.mean_latency_seconds is not None
+    assert cohort.limited.mean_latency_seconds < usual * 1.5
 
 
 def test_what_was_under_way_before_the_last_move_is_not_heard() -> None:

@@ -16,7 +16,7 @@ _NAMED_MAX: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldLine:
+class NotifiedLine:
     """A try at a notification, or the reason why there was none.
 
     `status`: the one that it reported.
@@ -33,7 +33,7 @@ class ToldLine:
     is_confirmed: bool
 
 
-def told_lines(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> list[ToldLine]:
+def notified_lines(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> list[NotifiedLine]:
     """Return each try, and each notification that was not tried or has not ended, in the order
     in which they were made.
     """
@@ -47,9 +47,9 @@ def receivers_of(bundle: Mapping[str, Any]) -> dict[str, str]:
     )
 
 
-def told_in_words(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> list[str]:
+def notified_in_words(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> list[str]:
     """Return the first page's lines: the systems notified of the present state, and the others."""
-    lines = told_lines(bundle, entries)
+    lines = notified_lines(bundle, entries)
     if not lines:
         silent = any(entry.document.get("notify") is False for entry in entries)
         return [
@@ -74,7 +74,7 @@ def told_in_words(bundle: Mapping[str, Any], entries: Sequence[BundleEntry]) -> 
     return [*said, f"{counted(rest, 'further line')} in the list."] if rest else said
 
 
-def _lines(entries: Sequence[BundleEntry], names: Mapping[str, str]) -> Iterator[ToldLine]:
+def _lines(entries: Sequence[BundleEntry], names: Mapping[str, str]) -> Iterator[NotifiedLine]:
     fanouts, ends = (
         [(entry.document, entry) for entry in entries if entry.kind == kind]
         for kind in ("fanout", "attempt")
@@ -84,7 +84,7 @@ def _lines(entries: Sequence[BundleEntry], names: Mapping[str, str]) -> Iterator
         status = spaced(one.kind.removeprefix("shipment.")) if one.kind else spaced(one.to_status)
         for each in one.tries:
             document = each.document
-            yield ToldLine(
+            yield NotifiedLine(
                 index=each.entry.index,
                 sort=document["started_at"],
                 at=utc(document["started_at"]),
@@ -98,7 +98,7 @@ def _lines(entries: Sequence[BundleEntry], names: Mapping[str, str]) -> Iterator
         if why := _why_unsent(one):
             document, entry = one.fanouts[-1]
             at = document["recorded_at"]
-            yield ToldLine(
+            yield NotifiedLine(
                 index=entry.index,
                 sort=at,
                 at=utc(at),

@@ -6,7 +6,7 @@ from typing import Final
 PART_CHARS_MIN: Final = 4
 
 
-def searches(sought: str) -> Iterator[Mapping[str, str]]:
+def likely_searches(sought: str) -> Iterator[Mapping[str, str]]:
     """Yield parameters of `list_shipments`, the likeliest first: a whole number, a shipper's
     reference, how a number ends or begins.
     """

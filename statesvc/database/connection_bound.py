@@ -9,11 +9,11 @@ from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
 
-_SQL = queries("statesvc.database", "room")
+_SQL = queries("statesvc.database", "connection_bound")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class ConnectionBound:
     """`connections`: free for us.
 
     `others`: used by others now. `why`: the setting, and the remedy.
@@ -28,13 +28,13 @@ class Bound:
         return max(0, self.connections - self.others)
 
 
-async def read_room(connection: AsyncConnection[Any]) -> Bound:
+async def read_connection_bound(connection: AsyncConnection[Any]) -> ConnectionBound:
     """Read the narrowest bound of the current role."""
-    row = await (await connection.execute(_SQL["room"], prepare=False)).fetchone()
+    row = await (await connection.execute(_SQL["connection_bound"], prepare=False)).fetchone()
     assert row is not None  # noqa: S101 - the role that asks and its database are there
     role, database, role_limit, database_limit, server_limit, reserved, in_database, on_server = row
     bounds = [
-        Bound(
+        ConnectionBound(
             connections=server_limit - reserved,
             others=on_server,
             why=(
@@ -45,7 +45,7 @@ async def read_room(connection: AsyncConnection[Any]) -> Bound:
     ]
     if role_limit >= 0:
         bounds.append(
-            Bound(
+            ConnectionBound(
                 connections=role_limit,
                 others=0,
                 why=(
@@ -60,5 +60,5 @@ async def read_room(connection: AsyncConnection[Any]) -> Bound:
             f"the database {database} takes {database_limit} ({altered}), and other roles have"
             f" {in_database}"
         )
-        bounds.append(Bound(connections=database_limit, others=in_database, why=why))
+        bounds.append(ConnectionBound(connections=database_limit, others=in_database, why=why))
     return min(bounds, key=lambda bound: bound.left)

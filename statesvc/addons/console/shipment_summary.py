@@ -47,7 +47,9 @@ class StatusSentence:
     """Local time of the place, computed, if the carrier stated the time of another zone."""
 
 
-def answer_of(shipment: Mapping[str, Any], lines: Sequence[TimelineLine]) -> StatusSentence:
+def status_sentence_of(
+    shipment: Mapping[str, Any], lines: Sequence[TimelineLine]
+) -> StatusSentence:
     """Return the sentence for the statement that made the status, if at hand.
 
     `lines`: in timeline order.
@@ -89,21 +91,25 @@ def _cause(status: str, lines: Sequence[TimelineLine]) -> TimelineLine | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Warned:
+class Objection:
     """A statement that speaks against the status, in a sentence."""
 
     version: int
     sentence: str
 
 
-def contradicting(shipment: Mapping[str, Any], lines: Sequence[TimelineLine]) -> list[Warned]:
+def contradicting_scans(
+    shipment: Mapping[str, Any], lines: Sequence[TimelineLine]
+) -> list[Objection]:
     """Return contradicting scans after the end, if the shipment is flagged for them."""
     cause = _cause(shipment["status"], lines)
     if Flag.CONTRADICTED not in shipment["flags"] or cause is None:
         return []
     ended = datetime.fromisoformat(cause.event["occurred_at"])
     return [
-        Warned(version=line.event["version"], sentence=_sentence(line, ended, shipment["status"]))
+        Objection(
+            version=line.event["version"], sentence=_sentence(line, ended, shipment["status"])
+        )
         for line in lines
         if _is_other(line, cause) and datetime.fromisoformat(line.event["occurred_at"]) > ended
     ]
@@ -129,7 +135,7 @@ def _sentence(line: TimelineLine, ended: datetime, status: str) -> str:
     )
 
 
-def came_late(lines: Sequence[TimelineLine]) -> Mapping[int, int]:
+def late_statements(lines: Sequence[TimelineLine]) -> Mapping[int, int]:
     """Return by version the latest earlier statement with a later time.
 
     `lines`: in timeline order.
@@ -174,7 +180,7 @@ def _told(notification: Event) -> str:
     return f"{name} is still to be notified"
 
 
-def told_times(notifications: Sequence[Event]) -> Iterator[str]:
+def delivery_times(notifications: Sequence[Event]) -> Iterator[str]:
     """Yield the time of each delivery."""
     for one in notifications:
         if one["outcome"] == "delivered" and one["attempts"]:

@@ -1,4 +1,4 @@
--- name: room
+-- name: connection_bound
 -- Return what bounds the sessions of the role that asks: its own limit, the database's, the server's without what it keeps in reserve; -1:
 -- none. And the sessions of others: in this database, and on the server.
 SELECT current_user, current_database(),

@@ -1,11 +1,11 @@
 from typing import Any
 
 from statesvc.addons.console.shipment_lines import timeline_lines
-from statesvc.addons.console.shipment_story import (
-    answer_of,
-    came_late,
-    contradicting,
+from statesvc.addons.console.shipment_summary import (
+    contradicting_scans,
+    late_statements,
     notified_changes,
+    status_sentence_of,
 )
 
 
@@ -64,7 +64,7 @@ def test_the_answer_is_of_the_statement_that_made_the_status() -> None:
     lines = timeline_lines(
         [event(1, "picked_up", 0), event(2, "delivered", 60)], {1: "picked_up", 2: "delivered"}
     )
-    answer = answer_of(shipment("delivered"), lines)
+    answer = status_sentence_of(shipment("delivered"), lines)
     assert (answer.what, answer.when, answer.where) == (
         "Delivered",
         "1 March 2026 at 09:00 UTC",
@@ -82,37 +82,41 @@ def test_the_time_where_it_happened_is_computed_where_the_carrier_stated_another
         "country": "US",
     }
     delivered = {**event(1, "delivered", 60), "location": place}
-    answer = answer_of(shipment("delivered"), timeline_lines([delivered], {1: "delivered"}))
+    answer = status_sentence_of(
+        shipment("delivered"), timeline_lines([delivered], {1: "delivered"})
+    )
     assert answer.there == "1 Mar 2026, 01:00 in Oakland"
     unknown = timeline_lines([event(1, "delivered", 60)], {1: "delivered"})
-    assert answer_of(shipment("delivered"), unknown).there == "", (
+    assert status_sentence_of(shipment("delivered"), unknown).there == "", (
         "a place in a country of several zones, and no region"
     )
 
 
 def test_what_goes_on_is_said_with_since() -> None:
     lines = timeline_lines([event(1, "in_transit", 0)], {1: "in_transit"})
-    assert answer_of(shipment("in_transit", terminal=False), lines).when.startswith("since ")
+    assert status_sentence_of(shipment("in_transit", terminal=False), lines).when.startswith(
+        "since "
+    )
 
 
 def test_a_scan_after_the_end_is_named_by_its_statement() -> None:
     lines = timeline_lines(
         [event(1, "delivered", 0), event(2, "in_transit", 480)], {1: "delivered"}
     )
-    (warned,) = contradicting(shipment("delivered", "contradicted"), lines)
+    (warned,) = contradicting_scans(shipment("delivered", "contradicted"), lines)
     assert warned.version == 2
     assert warned.sentence.startswith(
         "8 h after “delivered” the carrier scanned the parcel “In transit” in Oakland, US"
         " (statement 2)."
     )
-    assert contradicting(shipment("delivered"), lines) == []
+    assert contradicting_scans(shipment("delivered"), lines) == []
 
 
 def test_what_came_after_a_later_scan_came_late() -> None:
     lines = timeline_lines(
         [event(1, "picked_up", 0), event(4, "in_transit", 10), event(3, "in_transit", 20)]
     )
-    assert came_late(lines) == {4: 3}
+    assert late_statements(lines) == {4: 3}
 
 
 def test_who_was_notified_stands_at_the_statement_that_caused_it() -> None:
