@@ -43,8 +43,6 @@ class BatchPositions:
     leaf_hashes: bytes
     seen: bytearray
     summed: bool
-    first_index: int | None
-    """None: not sealed as of the snapshot."""
     epoch: int
 
     def leaf_hash(self, ordinal: int) -> bytes:
@@ -70,18 +68,15 @@ def read_batches(
             faults.append(LogFault("batch", row, "entries", "is not the number of its leaf hashes"))
         if first_index is not None and waits:
             faults.append(LogFault("unsealed", row, "batch_id", "waits to be sealed, though it is"))
-        index = (
-            first_index
-            if first_index is not None and first_index < batch_range.sealed_below
-            else None
+        summed = batch_id in batch_range.waiting or (
+            first_index is not None and first_index < batch_range.sealed_below
         )
-        summed = batch_id in batch_range.waiting or index is not None
         seen, epoch = (
             bytearray(len(leaf_hashes) // HASH_BYTES),
             epoch_of_batch(batch_range.forks, batch_id),
         )
         batches[batch_id] = BatchPositions(
-            recorded_from, recorded_to, leaf_hashes, seen, summed, index, epoch
+            recorded_from, recorded_to, leaf_hashes, seen, summed, epoch
         )
     return batches
 

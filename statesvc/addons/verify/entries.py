@@ -23,7 +23,6 @@ from statesvc.addons.verify.key_rows import missing_aliases, take_conflicts, tak
 from statesvc.addons.verify.message_rows import UNREADABLE, CommittedMessage, compare_messages
 from statesvc.addons.verify.notification_rows import COUNTED_KINDS, add_entries
 from statesvc.addons.verify.parts import Parts
-from statesvc.addons.verify.version_order import positions_of
 from statesvc.database.queries import queries
 from statesvc.log.actions import ERASE, SHIPMENT
 from statesvc.log.entry_kinds import ENTRY_KINDS, KINDS_BY_NAME, EntryKind
@@ -50,18 +49,6 @@ class CheckedBatches:
     faults: list[LogFault] = field(default_factory=list)
     erased: set[str] = field(default_factory=set)
     unchecked: Counter[str] = field(default_factory=Counter)
-    places: bytearray = field(default_factory=bytearray)
-    """Positions of the sealed events, for `VersionOrder`."""
-
-    def add(self, other: "CheckedBatches") -> None:
-        """Add what later batches have, but for the positions."""
-        self.entries += other.entries
-        self.events += other.events
-        self.batches += other.batches
-        self.sums.update(other.sums)
-        self.faults += other.faults[: FAULTS_MAX - len(self.faults)]
-        self.erased |= other.erased
-        self.unchecked.update(other.unchecked)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,10 +108,10 @@ class RangeChecks:
             )
 
     def take(
-        self, events: Sequence[tuple[int, EventIds]], links: Iterable[Link], batch: BatchPositions
+        self, events: Sequence[EventIds], links: Iterable[Link], batch: BatchPositions
     ) -> None:
-        """Count the events of a batch, each at its ordinal."""
-        for _, ids in events:
+        """Count the events of a batch."""
+        for ids in events:
             # most carriers have a single recipe, so no aliases
             if ids.aliases:
                 self.aliases.update((ids.carrier_id, alias) for alias in ids.aliases)
@@ -132,9 +119,7 @@ class RangeChecks:
                 self.checked.unchecked.update(ids.unchecked)
         if batch.summed:
             add_events(self.checked.sums, links)
-            take_events(self.checked.sums, self.secret, (ids for _, ids in events))
-        if batch.first_index is not None:
-            self.checked.places += positions_of(events, batch.first_index)
+            take_events(self.checked.sums, self.secret, events)
 
 
 def check_batches(
@@ -266,7 +251,7 @@ def check_entries(  # noqa: C901 - the checks of an entry in their order
     """
     expected_of = kind.file_values if archived else kind.expected
     is_event, opens = kind.name == EntryName.EVENT, kind.sealed and checks.parts.opens
-    events: list[tuple[int, EventIds]] = []
+    events: list[EventIds] = []
     links: list[Link] = []
     for row in rows:
         _, ordinal, canonical, sealed_part, shipment_id, version, *_ = row
@@ -285,7 +270,7 @@ def check_entries(  # noqa: C901 - the checks of an entry in their order
             if is_event:
                 links.append(link_of(shipment_id, version, computed, document.previous_hash))
                 ids = event_ids(document, checks.digests)
-                events.append((ordinal, ids))
+                events.append(ids)
                 amiss = ids.fault
             elif kind.name == EntryName.CONFLICT:
                 amiss = conflict_fault(document, checks.digests)

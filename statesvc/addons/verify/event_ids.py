@@ -48,7 +48,6 @@ from statesvc.log.entry_kinds import read_time
 Digests: TypeAlias = Callable[[str], Digest]
 
 _CORRECTION: Final = "c1-"
-_VERSIONS: Final = 2**31
 FACTS: Final = "facts behind ids of the carriers' own: they take the digest key"
 ESTIMATES: Final = "ids of estimates that scans carry: they take the digest key"
 SIGNERS: Final = "ids of signers that scans carry, who are sealed"
@@ -91,7 +90,6 @@ class EventIds(NamedTuple):
     aliases: tuple[str, ...]
     fault: tuple[str, str] | None
     unchecked: tuple[str, ...]
-    version: int
 
 
 def event_ids(document: EventDocument, digests: Digests | None) -> EventIds:
@@ -100,8 +98,6 @@ def event_ids(document: EventDocument, digests: Digests | None) -> EventIds:
         document.event_id,
         _shipment(document.carrier_id, document.tracking_number, document.discriminator),
     )
-    if not 0 < document.version < _VERSIONS:
-        raise ValueError("no version of an event")
     unchecked: tuple[str, ...] = ()
     fault: tuple[str, str] | None = None
     facts: bytes | None = b""
@@ -134,7 +130,6 @@ def event_ids(document: EventDocument, digests: Digests | None) -> EventIds:
         aliases,
         fault,
         unchecked,
-        document.version,
     )
 
 

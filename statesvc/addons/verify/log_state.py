@@ -6,8 +6,8 @@ No key is destroyed without an `erase` entry of the log, and none comes back aft
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
-from typing import Any, Final, Self
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 import orjson
 from psycopg import Connection
@@ -15,11 +15,10 @@ from psycopg import Connection
 from events.merkle.checkpoint import NoteError, VerifierKey, second_signature_fault
 from statesvc.addons.verify.chain import SECRET_BYTES, Sums, in_portions, read_heads
 from statesvc.addons.verify.entries import SQL as ENTRIES
-from statesvc.addons.verify.fault import LogFault
+from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
 from statesvc.addons.verify.forks import LogFork, read_forks
 from statesvc.addons.verify.key_rows import add_counters, add_rows
 from statesvc.addons.verify.notification_rows import read_deletions, take_rows
-from statesvc.addons.verify.version_order import Inversion
 from statesvc.database.queries import queries
 from statesvc.log.signing_keys import ROTATE
 
@@ -80,41 +79,6 @@ class LogSnapshot:
     unqueued: Sequence[int] = ()
     """Batches that were not queued for the sealer; they wait all the same."""
 
-    def state(self) -> dict[str, Any]:
-        return {
-            "size": self.size,
-            "origin": self.origin,
-            "keys": list(map(str, self.keys)),
-            "announced": dict(self.announced),
-            "waiting": sorted(self.waiting),
-            "cuts": list(self.cuts),
-            "entries": self.entries,
-            "sums": {part: str(rest) for part, rest in self.sums.items() if rest},
-            "secret": self.secret.hex(),
-            "erased": sorted(self.erased),
-            "deletions": dict(self.deletions),
-            "forks": [astuple(fork) for fork in self.forks],
-            "fork_faults": [astuple(fault) for fault in self.fork_faults],
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        return cls(
-            size=state["size"],
-            origin=state["origin"],
-            keys=tuple(map(VerifierKey.parse, state["keys"])),
-            announced=state["announced"],
-            waiting=frozenset(state["waiting"]),
-            cuts=state["cuts"],
-            entries=state["entries"],
-            sums=Sums({part: int(rest) for part, rest in state["sums"].items()}),
-            secret=bytes.fromhex(state["secret"]),
-            erased=frozenset(state["erased"]),
-            deletions=state["deletions"],
-            forks=tuple(LogFork(*fork) for fork in state["forks"]),
-            fork_faults=tuple(LogFault(*fault) for fault in state["fork_faults"]),
-        )
-
 
 def read_snapshot(
     connection: Connection[Any], *, range_entries: int = RANGE_ENTRIES
@@ -156,15 +120,27 @@ def read_snapshot(
     )
 
 
-def is_sealed_late(connection: Connection[Any], inversion: Inversion) -> bool:
-    """Return whether a version behind its successor was written before it, but queued late.
+class Inversions(NamedTuple):
+    """Versions that stand in the log after their successor.
 
-    It cannot have been inserted later: the next version, sealed before it, has its hash.
+    `late`: their batches were written before, and sealed later. `faults`: all others.
     """
-    row = connection.execute(
-        _SQL["sealed_late"], {"index": inversion.late_index, "next_index": inversion.next_index}
-    ).fetchone()
-    return row is not None and bool(row[0])
+
+    late: list[LogFault]
+    faults: list[LogFault]
+
+
+def read_inversions(connection: Connection[Any]) -> Inversions:
+    """Look through the sealed events in the tables."""
+    found = Inversions([], [])
+    for shipment_id, version, index, next_version, next_index, is_late in connection.execute(
+        _SQL["inversions"], {"most": FAULTS_MAX}
+    ):
+        row = f"shipment_id={shipment_id} version={version}"
+        why = f"is sealed at index {index}, after version {next_version} at {next_index}"
+        # the successor has the hash of a late one, so that was not inserted after it
+        (found.late if is_late else found.faults).append(LogFault("event", row, "version", why))
+    return found
 
 
 def ids_beyond(connection: Connection[Any]) -> int | None:

@@ -28,10 +28,16 @@ WHERE s.batch_id IS NULL OR s.first_index >= %(size)s
 UNION
 SELECT u.batch_id, false FROM statesvc.unsealed u;
 
--- name: sealed_late
--- Return whether the batch at the first of these indexes was written before that at the second.
-SELECT (SELECT s.batch_id FROM statesvc.sealed_batch s WHERE s.first_index <= %(index)s ORDER BY s.first_index DESC LIMIT 1)
-    < (SELECT s.batch_id FROM statesvc.sealed_batch s WHERE s.first_index <= %(next_index)s ORDER BY s.first_index DESC LIMIT 1);
+-- name: inversions
+-- Return sealed events that stand after the next version of their shipment, and whether their batch was written before its batch.
+SELECT x.shipment_id::text, x.version, x.index, x.next_version, x.next_index, x.batch_id < x.next_batch_id
+FROM (
+    SELECT e.shipment_id, e.version, e.batch_id, s.first_index + e.ordinal AS index, lead(e.version) OVER w AS next_version,
+        lead(e.batch_id) OVER w AS next_batch_id, lead(s.first_index + e.ordinal) OVER w AS next_index
+    FROM statesvc.event e JOIN statesvc.sealed_batch s ON s.batch_id = e.batch_id
+    WINDOW w AS (PARTITION BY e.shipment_id ORDER BY e.version)
+) x
+WHERE x.next_index < x.index ORDER BY x.index LIMIT %(most)s;
 
 -- name: batch_sizes
 -- Return all batches by id.

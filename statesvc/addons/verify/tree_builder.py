@@ -7,7 +7,7 @@ believed key has signed covers its announcement in the log. Heads that a believe
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from events.merkle.compact_range import STRIDE, CompactRange
 from statesvc.addons.verify.fault import LogFault
@@ -18,17 +18,12 @@ _WRONG_ROOTS_MAX: Final = 1
 
 
 class TreeBuilder:
-    """`announced`: index of the announcement by key. `tree` ends at a multiple of a block."""
+    """`announced`: index of the announcement by key."""
 
     def __init__(
-        self,
-        trusted: Iterable[str],
-        announced: Mapping[str, int],
-        tree: CompactRange | None = None,
-        *,
-        covered: int = 0,
+        self, trusted: Iterable[str], announced: Mapping[str, int], *, covered: int = 0
     ) -> None:
-        self.tree = tree or CompactRange()
+        self.tree = CompactRange()
         self.trusted = set(trusted)
         self.heads = 0
         self.last_good = 0
@@ -77,28 +72,6 @@ class TreeBuilder:
                 return
             self.trusted.update(key for key, index in self._announced.items() if index < asked.size)
         self.last_good = asked.size
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "size": self.tree.size,
-            "roots": [root.hex() for root in self.tree.roots],
-            "trusted": sorted(self.trusted),
-            "covered": self.covered,
-            "heads": self.heads,
-            "last_good": self.last_good,
-            "wrong_roots": self.wrong_roots,
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any], announced: Mapping[str, int]) -> "TreeBuilder":
-        tree = CompactRange(state["size"], map(bytes.fromhex, state["roots"]))
-        builder = cls(state["trusted"], announced, tree, covered=state["covered"])
-        builder.heads, builder.last_good, builder.wrong_roots = (
-            state["heads"],
-            state["last_good"],
-            state["wrong_roots"],
-        )
-        return builder
 
 
 def _levels(count: int) -> list[int]:

@@ -78,7 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--state",
         type=Path,
         metavar="FILE",
-        help="keep the progress there, and go on from it after a stop",
+        help="ignored since 0.2, and refused from 0.4 on: a run begins anew",
     )
     parser.add_argument(
         "--tsa-cert",
@@ -113,8 +113,8 @@ def run(options: argparse.Namespace) -> int:
     """Verify; return 0, `CHANGED` or `PROJECTION_DIFFERS`."""
     if options.processes < 1:
         raise CommandError("--processes must be at least 1", exit_code=2)
-    if options.master is not None and options.state is not None:
-        raise CommandError("--state and --master exclude each other", exit_code=2)
+    if options.state is not None:
+        sys.stderr.write("statesvc: --state is ignored: a run begins anew\n")
     # no key leaves this machine
     options.skip_parts = options.skip_parts or options.master is not None
     options.key = [key for keys in options.key for key in keys]
@@ -167,7 +167,6 @@ async def _run(options: argparse.Namespace) -> VerificationReport:
             keys_name=keys_name,
             processes=options.processes,
             master=options.master,
-            state_file=options.state,
             trust=options.tsa_cert,
         )
         verification = Verification(

@@ -1,22 +1,15 @@
 """The whole verification: a snapshot, the ranges on several processes, their findings joined in
-order, the state saved.
-
-What was done is saved to a file now and then, so that a long run can go on where it was stopped.
-The file is trusted as the machine is that runs the verification: keep it as safe as the checkpoint.
+order.
 """
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import chain, pairwise
-from pathlib import Path
 from typing import Any, Final
 
-import orjson
 from psycopg import Connection
 
 from events.crypto.sealing import MasterKeys
@@ -40,7 +33,7 @@ from statesvc.addons.verify.log_state import (
     LogSnapshot,
     compare_erasures,
     ids_beyond,
-    is_sealed_late,
+    read_inversions,
     read_snapshot,
     second_signature_faults,
 )
@@ -53,23 +46,22 @@ from statesvc.addons.verify.tree_range import (
     RetainedHead,
     unexpected_subtree,
 )
-from statesvc.addons.verify.version_order import VersionOrder
 from statesvc.addons.verify.worker_pool import (
-    ClusterPool,
     LogAccess,
     WorkerPool,
+    check_batch_range,
     check_file,
     check_leaf_range,
     connect,
     worker_pool,
 )
+from statesvc.log.cluster import Cluster
 from statesvc.log.log_months import SHARE_MONTHS
 from statesvc.log.timestamp import StampError, Trust, check_stamp, read_stamp
 from statesvc.log.timestamp_store import SQL
 
 # `(entries checked, all)`.
 Progress = Callable[[int, int], None]
-_SAVE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +83,6 @@ class VerificationRequest:
     """1: none but this one."""
     master: str | None = None
     """Address of a cluster that does the work."""
-    state_file: Path | None = None
     trust: Trust | None = None
     """Trusted time stamping authorities.
 
@@ -144,19 +135,14 @@ class Verification:
         self._progress = progress
         self.report = VerificationReport()
         self._builder = TreeBuilder((), {})
-        self._workers: WorkerPool | ClusterPool | None = None
+        self._workers: WorkerPool | Cluster | None = None
         self._is_abandoned = False
         self._retained: RetainedHead | None = None
-        self._trees = 0
-        self._batch_ranges = 0
         self._erased: set[str] = set()
-        file = order.state_file
-        self._places = VersionOrder(None if file is None else file.with_name(f"{file.name}.order"))
-        self._saved = time.monotonic()
 
     def run(self) -> VerificationReport:
         began = time.monotonic()
-        with connect(self._order.access.dsn) as connection, closing(self._places):
+        with connect(self._order.access.dsn) as connection:
             # no month leaves the tables meanwhile
             connection.execute(SHARE_MONTHS)
             archived = ArchivedMonths.read(connection, self._order.access.archive)
@@ -177,30 +163,16 @@ class Verification:
                 self._tree(snapshot, workers)
                 self._entries(snapshot, workers)
             self._conclude(connection, snapshot, archived, whole=not files)
-        self.report.seconds += time.monotonic() - began
-        if self._order.state_file is not None:
-            # at the end only: a run that fails goes on from it
-            self._order.state_file.unlink(missing_ok=True)
-        # after the state: a run that ends between the two begins anew, with nothing to go on from
-        self._places.discard()
+        self.report.seconds = time.monotonic() - began
         return self.report
 
     def abandon(self) -> None:
-        """End `run`, which another thread is in, by an error. Saved state stays."""
+        """End `run`, which another thread is in, by an error."""
         self._is_abandoned = True
         if self._workers is not None:
             self._workers.abandon()
 
     def _begin(self, connection: Connection[Any]) -> LogSnapshot:
-        file = self._order.state_file
-        if (
-            file is not None
-            and file.exists()
-            and self._places.resume((state := orjson.loads(file.read_bytes()))["places"])
-        ):
-            snapshot = self._resume(state)
-            self._retained = self._retained_head(snapshot)
-            return snapshot
         snapshot = read_snapshot(connection)
         self._retained = self._retained_head(snapshot)
         self._builder = self._trusting(snapshot)
@@ -260,7 +232,7 @@ class Verification:
             head.size, head.root, tuple(map(str, opened.signed_by)), order.note_name
         )
 
-    def _tree(self, snapshot: LogSnapshot, workers: WorkerPool | ClusterPool) -> None:
+    def _tree(self, snapshot: LogSnapshot, workers: WorkerPool | Cluster) -> None:
         rules = HeadRules(
             keys=tuple(dict.fromkeys([*self._order.keys, *snapshot.keys])),
             origin=snapshot.origin,
@@ -271,42 +243,38 @@ class Verification:
             ]
             + ([] if self._retained is None else [self._retained]),
         )
-        begins = range(self._trees * RANGE_LEAVES, snapshot.size, RANGE_LEAVES)
+        begins = range(0, snapshot.size, RANGE_LEAVES)
         calls = ((begin, min(begin + RANGE_LEAVES, snapshot.size), rules) for begin in begins)
         for grown in workers.each(check_leaf_range, calls):
             self._found(self._builder.join(grown))
             self._remark(grown.remarks)
-            self._trees += 1
-            self._keep(snapshot)
 
-    def _entries(self, snapshot: LogSnapshot, workers: WorkerPool | ClusterPool) -> None:
-        bounds = list(pairwise(snapshot.cuts))[self._batch_ranges :]
-        ranges = (
-            BatchRange(
-                low=low,
-                high=high,
-                sealed_below=snapshot.size,
-                secret=snapshot.secret,
-                waiting=frozenset(
-                    batch_id for batch_id in snapshot.waiting if low <= batch_id < high
+    def _entries(self, snapshot: LogSnapshot, workers: WorkerPool | Cluster) -> None:
+        calls = (
+            (
+                BatchRange(
+                    low=low,
+                    high=high,
+                    sealed_below=snapshot.size,
+                    secret=snapshot.secret,
+                    waiting=frozenset(
+                        batch_id for batch_id in snapshot.waiting if low <= batch_id < high
+                    ),
+                    forks=snapshot.forks,
+                    deletions=snapshot.deletions,
                 ),
-                forks=snapshot.forks,
-                deletions=snapshot.deletions,
             )
-            for low, high in bounds
+            for low, high in pairwise(snapshot.cuts)
         )
-        for checked in workers.batches(ranges):
+        for checked in workers.each(check_batch_range, calls):
             self.report.entries += checked.entries
             self.report.events += checked.events
             self.report.batches += checked.batches
             snapshot.sums.update(checked.sums)
             self._erased |= checked.erased
             self.report.unchecked.update(checked.unchecked)
-            self._places.add(checked.places)
             self._found(checked.faults)
-            self._batch_ranges += 1
             self._progress(self.report.entries, max(snapshot.entries, self.report.entries))
-            self._keep(snapshot)
 
     def _conclude(
         self,
@@ -319,18 +287,15 @@ class Verification:
         self.report.heads = self._builder.heads
         self.report.forks = [str(fork) for fork in snapshot.forks]
         self._found(unexpected_subtree(connection))
-        # only now: versions of a shipment are spread over the whole log
-        for inversion in self._places.inverted():
-            if is_sealed_late(connection, inversion):
-                self._remark([inversion.fault])
-            else:
-                self._found([inversion.fault])
         # one snapshot for all of these: read apart, a commit in between would look like a fault
         with connection.transaction():
             connection.execute(ENTRIES["snapshot"])
             self._found(unexpected_aliases(connection))
             self._found(reworded(connection))
             self._found(renamed_streams(connection))
+            inversions = read_inversions(connection)
+        self._remark(inversions.late)
+        self._found(inversions.faults)
         self.report.stamps, faults = check_stamps(connection, self._order.trust)
         self._found(faults)
         self._found(second_signature_faults(connection, self._order.keys))
@@ -393,50 +358,12 @@ class Verification:
 
     def _found(self, faults: Iterable[LogFault]) -> None:
         for fault in faults:
-            # after a resume the files are checked again: their faults must not count twice
+            # a missing file is found as a whole, and again with its batches
             if len(self.report.faults) < FAULTS_MAX and fault not in self.report.faults:
                 self.report.faults.append(fault)
 
     def _remark(self, remarks: Sequence[LogFault]) -> None:
         self.report.remarks += remarks[: FAULTS_MAX - len(self.report.remarks)]
-
-    def _keep(self, snapshot: LogSnapshot) -> None:
-        file = self._order.state_file
-        if file is None or time.monotonic() < self._saved + _SAVE_SECONDS:
-            return
-        self._saved = time.monotonic()
-        report = self.report
-        state = {
-            "snapshot": snapshot.state(),
-            "tree": self._builder.state(),
-            "trees": self._trees,
-            "batch_ranges": self._batch_ranges,
-            "counts": [report.size, report.entries, report.events, report.batches, report.waiting],
-            "unqueued": report.unqueued,
-            "trusted_by": report.trusted_by,
-            "erased": sorted(self._erased),
-            "places": self._places.flushed(),
-            "unchecked": self.report.unchecked,
-            "faults": [astuple(fault) for fault in report.faults],
-            "remarks": [astuple(remark) for remark in report.remarks],
-        }
-        unfinished = file.with_name(f"{file.name}.{os.getpid()}")
-        unfinished.write_bytes(orjson.dumps(state))
-        # whole or not at all: half a state would begin a run with wrong sums
-        unfinished.replace(file)
-
-    def _resume(self, state: dict[str, Any]) -> LogSnapshot:
-        snapshot = LogSnapshot.from_state(state["snapshot"])
-        self._builder = TreeBuilder.from_state(state["tree"], snapshot.announced)
-        self._trees, self._batch_ranges = state["trees"], state["batch_ranges"]
-        report = self.report
-        report.size, report.entries, report.events, report.batches, report.waiting = state["counts"]
-        report.unqueued, report.trusted_by = state["unqueued"], state["trusted_by"]
-        self._erased = set(state["erased"])
-        report.unchecked = Counter(state["unchecked"])
-        report.faults = [LogFault(*fault) for fault in state["faults"]]
-        report.remarks = [LogFault(*remark) for remark in state["remarks"]]
-        return snapshot
 
 
 _CLOCKS_DIFFER: Final = timedelta(minutes=5)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, Final, TypeVar
 
 from psycopg import Connection
@@ -22,7 +21,6 @@ from statesvc.addons.verify.event_ids import Digests, read_digests
 from statesvc.addons.verify.fault import LogFault
 from statesvc.addons.verify.message_rows import may_read_messages
 from statesvc.addons.verify.tree_range import HeadRules, TreeRange, check_tree
-from statesvc.addons.verify.version_order import inverted_records, positions_by_bucket
 from statesvc.background.bulk_pool import BulkPool
 from statesvc.database.open_connection import open_sync_connection
 from statesvc.database.password_command import choose_password_command, chosen_password_command
@@ -33,11 +31,6 @@ from statesvc.log.cluster import Cluster, open_cluster
 T = TypeVar("T")
 # Ranges under way for each process.
 _AHEAD: Final = 3
-# Ranges of a call on a cluster: 128,000 entries.
-CALL_RANGES: Final = 16
-# Ranges whose positions a process of a cluster sorts at once: 60 MB.
-BUCKET_RANGES: Final = 512
-_SUMMARIES_MAX: Final = 64
 
 
 class AbandonedError(RuntimeError):
@@ -97,9 +90,6 @@ class WorkerPool:
         while under_way:
             yield under_way.popleft().result()
 
-    def batches(self, ranges: Iterable[BatchRange]) -> Iterator[CheckedBatches]:
-        return self.each(check_batch_range, ((batch_range,) for batch_range in ranges))
-
     def abandon(self) -> None:
         """Cancel running work by an error. Safe in any thread."""
         self._is_abandoned = True
@@ -107,36 +97,14 @@ class WorkerPool:
             self._pool.abandon()
 
 
-class ClusterPool:
-    """The same on a cluster."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.each = cluster.each
-        self.abandon = cluster.abandon
-
-    def batches(self, ranges: Iterable[BatchRange]) -> Iterator[CheckedBatches]:
-        """Check them some ranges a call; the positions meet by shipment."""
-        left = iter(ranges)
-        portions = list(iter(lambda: tuple(islice(left, CALL_RANGES)), ()))
-        buckets = max(1, len(portions) * CALL_RANGES // BUCKET_RANGES)
-        # neighbours together, and few: the caller holds the sums of each
-        summaries = min(buckets, _SUMMARIES_MAX)
-        calls = [
-            (buckets, call, call * summaries // len(portions), portion)
-            for call, portion in enumerate(portions)
-        ]
-        return self._cluster.shuffled(_spread, calls, buckets, _gather)
-
-
 @contextmanager
 def worker_pool(
     access: LogAccess, processes: int, master: str | None
-) -> Iterator[WorkerPool | ClusterPool]:
+) -> Iterator[WorkerPool | Cluster]:
     """Open a pool for the time of the block. 1: the work is done in this process."""
     if master is not None:
         with open_cluster(master, _begin_child, access, chosen_password_command()) as cluster:
-            yield ClusterPool(cluster)
+            yield cluster
         return
     if processes == 1:
         _begin(access)
@@ -172,27 +140,6 @@ def check_batch_range(batch_range: BatchRange) -> CheckedBatches:
         bench.digests,
         reads_messages=bench.reads_messages,
     )
-
-
-def _spread(
-    buckets: int, call: int, summary: int, ranges: Iterable[BatchRange]
-) -> Iterator[tuple[int, bytes | tuple[int, CheckedBatches]]]:
-    found = CheckedBatches()
-    for batch_range in ranges:
-        checked = check_batch_range(batch_range)
-        found.add(checked)
-        yield from positions_by_bucket(checked.places, buckets)
-    yield summary, (call, found)
-
-
-def _gather(_bucket: int, values: list[bytes | tuple[int, CheckedBatches]]) -> CheckedBatches:
-    places = b"".join(value for value in values if isinstance(value, bytes))
-    found = CheckedBatches(places=bytearray(inverted_records(places)))
-    calls = dict(value for value in values if not isinstance(value, bytes))
-    # in the order of the log: of many faults the first are kept
-    for call in sorted(calls):
-        found.add(calls[call])
-    return found
 
 
 def _this_process() -> _ProcessState:

@@ -1,6 +1,5 @@
 """A log that nobody touched is sound, whatever its state, and however it is verified."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -162,35 +161,44 @@ async def test_an_erased_shipment_whose_key_is_back_is_found(
     assert "is back" in fault.why
 
 
-async def test_a_run_goes_on_where_it_was_stopped(
-    database: Any, sealed_log: LogBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_version_whose_batch_was_left_behind_is_named_and_is_no_change(
+    database: Any, event_log: LogBuilder
 ) -> None:
-    state = tmp_path / "state.json"
-    monkeypatch.setattr(run, "_SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(log_state.read_snapshot, "__kwdefaults__", {"range_entries": 7})
-    whole = verify(database)
-    checked: list[int] = []
-
-    def stop_at_the_fourth(entries: int, _all: int) -> None:
-        checked.append(entries)
-        if len(checked) == 4:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        verify(database, state_file=state, progress=stop_at_the_fourth)
-    assert state.exists()
-    await sealed_log.parcel("1Z0777")
-    await sealed_log.seal()
-    gone_on: list[int] = []
-    report = verify(
-        database, state_file=state, progress=lambda entries, _all: gone_on.append(entries)
+    for place in range(3):
+        await event_log.append(scan("1ZTURNED", place, None))
+    await attack(
+        database,
+        "CREATE TABLE statesvc.late AS SELECT * FROM statesvc.unsealed WHERE batch_id ="
+        " (SELECT min(batch_id) + 1 FROM statesvc.unsealed)",
+        "DELETE FROM statesvc.unsealed u USING statesvc.late l WHERE u.batch_id = l.batch_id",
     )
-    assert places(report) == []
-    assert (report.entries, report.size, report.heads, report.batches) == (
-        whole.entries,
-        whole.size,
-        whole.heads,
-        whole.batches,
+    await event_log.seal()
+    await attack(database, "INSERT INTO statesvc.unsealed SELECT * FROM statesvc.late")
+    await event_log.seal()
+    report = verify(database)
+    (fault,) = report.remarks
+    assert report.consistent
+    assert (fault.table, fault.field, fault.why) == (
+        "event",
+        "version",
+        "is sealed at index 2, after version 3 at 1",
     )
-    assert gone_on[0] == checked[3], "the three that it had done are not checked again"
-    assert not state.exists()
+
+
+async def test_a_later_version_under_a_lower_batch_id_is_named(
+    database: Any, event_log: LogBuilder
+) -> None:
+    # as somebody writes who appends past the head's lock: the batch ids then descend with the
+    # versions, and are sealed in their order
+    await event_log.append(scan("1ZTURNED", 0, None))
+    for next_id, place in ((3, 1), (2, 2)):
+        await attack(database, f"SELECT setval('statesvc.batch_id_seq', {next_id}, false)")
+        await event_log.append(scan("1ZTURNED", place, None))
+    await attack(database, "SELECT setval('statesvc.batch_id_seq', 3, true)")
+    await event_log.seal()
+    (fault,) = verify(database).faults
+    assert (fault.table, fault.field, fault.why) == (
+        "event",
+        "version",
+        "is sealed at index 2, after version 3 at 1",
+    )

@@ -12,7 +12,7 @@ from events.merkle.checkpoint import Checkpoint
 from statesvc.addons.archive.entry_file import EntryFile, EntryFileWriter
 from statesvc.addons.archive.file_names import checkpoint_of, index_of
 from statesvc.addons.archive.month_files import prove
-from statesvc.addons.verify import verify_log, worker_pool
+from statesvc.addons.verify import verify_log
 from statesvc.addons.verify.log_state import read_snapshot
 from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.log.log_months import LogMonth
@@ -191,8 +191,6 @@ FEW = "SELECT batch_id FROM statesvc.sealed_batch ORDER BY first_index DESC LIMI
 @pytest.fixture
 def _small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify_log, "read_snapshot", partial(read_snapshot, range_entries=3))
-    monkeypatch.setattr(worker_pool, "CALL_RANGES", 2)
-    monkeypatch.setattr(worker_pool, "BUCKET_RANGES", 4)
 
 
 @pytest.mark.usefixtures("two_months", "_small_ranges")
