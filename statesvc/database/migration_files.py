@@ -12,16 +12,16 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final, NamedTuple
 
-NO_TRANSACTION: Final = "-- migrate: no-transaction"
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
 _FUNCTIONS: Final = "functions"
 _CONCURRENT_INDEX: Final = re.compile(
-    r"\bCREATE\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\b", re.IGNORECASE
+    r"^\s*CREATE\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\b", re.IGNORECASE | re.MULTILINE
 )
-_REPEATABLE_INDEX: Final = re.compile(
-    _CONCURRENT_INDEX.pattern
-    + r"\s+IF\s+NOT\s+EXISTS\s+(?P<name>\w+)\s+ON\s+(?:ONLY\s+)?(?P<schema>\w+)\.(?P<table>\w+)\s+(?P<keys>.+)",
-    re.IGNORECASE | re.DOTALL,
+_INDEX_FILE: Final = re.compile(
+    r"(?:\s*--[^\n]*\n)*"
+    + _CONCURRENT_INDEX.pattern
+    + r"\s+IF\s+NOT\s+EXISTS\s+(?P<name>\w+)\s+ON\s+(?:ONLY\s+)?(?P<schema>\w+)\.(?P<table>\w+)\s+(?P<keys>[^;]+);?\s*",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 
@@ -45,13 +45,20 @@ class Migration:
         return _sha256(self.text)
 
     @property
-    def in_transaction(self) -> bool:
-        """True if the file is applied as a whole or not at all."""
-        return self.text.partition("\n")[0].strip() != NO_TRANSACTION
+    def index(self) -> "ConcurrentIndex | None":
+        """The index that the file builds outside a transaction; None: it is one transaction.
 
-    def steps(self) -> list["Step"]:
-        """Return its statements, if it runs without a transaction."""
-        return [Step.of(statement, self.label) for statement in split_statements(self.text)]
+        Raises `MigrationError` where it does more, or could not run again after a crash.
+        """
+        if _CONCURRENT_INDEX.search(self.text) is None:
+            return None
+        found = _INDEX_FILE.fullmatch(self.text)
+        if found is None:
+            raise MigrationError(
+                f"{self.label}: write CREATE INDEX CONCURRENTLY IF NOT EXISTS name ON schema.table,"
+                " and nothing else, so that the file can run again"
+            )
+        return ConcurrentIndex(**found.groupdict())
 
 
 class ConcurrentIndex(NamedTuple):
@@ -64,33 +71,6 @@ class ConcurrentIndex(NamedTuple):
     name: str
     table: str
     keys: str
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A statement outside a transaction, and the index that it builds concurrently."""
-
-    statement: str
-    index: ConcurrentIndex | None
-
-    @classmethod
-    def of(cls, statement: str, label: str) -> "Step":
-        """Parse a statement.
-
-        Raises `MigrationError` for an index that could not be built again after a crash.
-        """
-        if _CONCURRENT_INDEX.search(statement) is None:
-            return cls(statement, None)
-        found = _REPEATABLE_INDEX.search(statement)
-        if found is None:
-            raise MigrationError(
-                f"{label}: write CREATE INDEX CONCURRENTLY IF NOT EXISTS name ON schema.table, so"
-                " that the file can run again"
-            )
-        return cls(
-            statement,
-            ConcurrentIndex(found["schema"], found["name"], found["table"], found["keys"]),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,82 +203,3 @@ def _changed(
 
 def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-_TOKEN: Final = re.compile(
-    r"""
-      (?P<line_comment>   --[^\n]* )
-    | (?P<block_comment>  /\* )
-    | (?P<escape_string>  \b[eE]'(?:[^'\\]|\\.|'')*' )
-    | (?P<string>         '(?:[^']|'')*' )
-    | (?P<identifier>     "(?:[^"]|"")*" )
-    | (?P<dollar>         (?<![\w$])\$(?P<tag>(?:[^\W\d]\w*)?)\$ )
-    | (?P<end>            ; )
-    | (?P<open>           ['"] )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_ATOMIC: Final = re.compile(r"\bBEGIN\s+ATOMIC\b", re.IGNORECASE)
-
-
-class StatementError(ValueError):
-    """The text can't be split; the message names the line."""
-
-
-def split_statements(text: str) -> list[str]:
-    """Return the statements without semicolons, empty statements and lone comments.
-
-    Knows PostgreSQL's quotes: '..', E'..', "..", $tag$..$tag$, -- and nested /* */ comments.
-    Bodies in BEGIN ATOMIC .. END hold semicolons without quotes and are refused: such a
-    function belongs in a file that runs in one transaction.
-    """
-    return [statement for piece in _pieces(text) if _says_something(statement := piece.strip())]
-
-
-def _pieces(text: str) -> Iterator[str]:
-    start = place = 0
-    while (token := _TOKEN.search(text, place)) is not None:
-        place = token.end()
-        match token.lastgroup:
-            case "end":
-                yield text[start : token.start()]
-                start = place
-            case "block_comment":
-                place = _end_of_comment(text, token.start())
-            case "dollar" | "tag":
-                place = _end_of_dollar(text, token)
-            case "open":
-                raise StatementError(f"line {_line(text, token.start())}: a quote is never closed")
-            case _:
-                pass
-    yield text[start:]
-
-
-def _end_of_comment(text: str, start: int) -> int:
-    depth = 0
-    for mark in re.finditer(r"/\*|\*/", text[start:]):
-        depth += 1 if mark.group() == "/*" else -1
-        if depth == 0:
-            return start + mark.end()
-    raise StatementError(f"line {_line(text, start)}: a comment is never closed")
-
-
-def _end_of_dollar(text: str, token: re.Match[str]) -> int:
-    quote = f"${token['tag']}$"
-    end = text.find(quote, token.end())
-    if end < 0:
-        raise StatementError(f"line {_line(text, token.start())}: {quote} is never closed")
-    return end + len(quote)
-
-
-def _says_something(statement: str) -> bool:
-    bare = re.sub(r"--[^\n]*|/\*.*?\*/", "", statement, flags=re.DOTALL).strip()
-    if _ATOMIC.search(bare):
-        raise StatementError(
-            "BEGIN ATOMIC can't be split: move it to a file that runs in one transaction"
-        )
-    return bool(bare)
-
-
-def _line(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1

@@ -1,9 +1,8 @@
 """Migrations: forward only, one migrator at a time, without long waits for locks of live traffic.
 
-A numbered file is one transaction, unless its first line is `-- migrate: no-transaction`: then its
-statements run one by one and must be repeatable. The changed files of functions share a
-transaction. Afterwards the service's privileges are granted and partitions made ahead; both are
-repeatable too.
+A numbered file is one transaction, unless it builds an index concurrently: then that is all it
+does, and it can run again. The changed files of functions share a transaction. Afterwards the
+service's privileges are granted and partitions made ahead; both are repeatable too.
 """
 
 import asyncio
@@ -29,7 +28,6 @@ from statesvc.database.migration_files import (
     MigrationError,
     Release,
     SchemaState,
-    Step,
     compare,
     read_migrations,
 )
@@ -126,13 +124,13 @@ async def _apply_all(
     state = compare(release, await read_ledger(connection))
     for migration in state.migrations:
         begun = time.monotonic()
-        if migration.in_transaction:
+        if (index := migration.index) is None:
             await _patiently(migration.label, partial(_apply_whole, connection, migration, begun))
         else:
-            for step in migration.steps():
-                await _patiently(migration.label, partial(_apply_step, connection, step))
-            # after the last step, by itself: a crash before it repeats the steps, which must be
-            # repeatable
+            await _patiently(
+                migration.label, partial(_build_index, connection, index, migration.text)
+            )
+            # by itself: a crash before it builds the index again
             await _record(connection, migration, begun)
         _log.info(
             "migration_applied", migration=migration.label, duration_ms=_milliseconds_since(begun)
@@ -164,14 +162,13 @@ async def _apply_whole(
         await _record(connection, migration, begun)
 
 
-async def _apply_step(connection: AsyncConnection[Any], step: Step) -> None:
-    if step.index is None:
-        await connection.execute(step.statement.encode())
-        return
-    if await _value(connection, _SQL["is_partitioned"], step.index._asdict()):
-        await _index_partitions(connection, step.index)
+async def _build_index(
+    connection: AsyncConnection[Any], index: ConcurrentIndex, statement: str
+) -> None:
+    if await _value(connection, _SQL["is_partitioned"], index._asdict()):
+        await _index_partitions(connection, index)
     else:
-        await _build_concurrently(connection, step.index, step.statement)
+        await _build_concurrently(connection, index, statement)
 
 
 async def _build_concurrently(

@@ -45,9 +45,10 @@ _SETTINGS: Final = {
     "STATESVC_LOG_FORMAT": "json",
 }
 _EXPAND: Final = "ALTER TABLE statesvc.shipment ADD COLUMN trial text;\n"
-_INDEX: Final = (
-    "-- migrate: no-transaction\n"
+_EVENT_INDEX: Final = (
     "CREATE INDEX CONCURRENTLY IF NOT EXISTS event_trial ON statesvc.event (occurred_at);\n"
+)
+_SHIPMENT_INDEX: Final = (
     "CREATE INDEX CONCURRENTLY IF NOT EXISTS shipment_trial ON statesvc.shipment (trial);\n"
 )
 _FUNCTION: Final = "CREATE FUNCTION statesvc.trial() RETURNS int LANGUAGE sql IMMUTABLE RETURN 2;\n"
@@ -67,8 +68,9 @@ def next_release(folder: Path) -> Mapping[str, str]:
             ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__")
         )
     migrations = folder / "migrations"
-    (migrations / "0009_trial.sql").write_text(_EXPAND)
-    (migrations / "0010_trial_indexes.sql").write_text(_INDEX)
+    (migrations / "0901_trial.sql").write_text(_EXPAND)
+    (migrations / "0902_event_trial.sql").write_text(_EVENT_INDEX)
+    (migrations / "0903_shipment_trial.sql").write_text(_SHIPMENT_INDEX)
     (migrations / "functions" / "trial.sql").write_text(_FUNCTION)
     changed = migrations / "functions" / "has_code.sql"
     changed.write_text(f"{changed.read_text()}\n-- as the trial has it\n")

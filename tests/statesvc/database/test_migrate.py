@@ -9,7 +9,7 @@ import pytest
 import structlog
 from psycopg import AsyncConnection
 
-from statesvc.database.migration_files import MigrationError
+from statesvc.database.migration_files import Migration, MigrationError
 from statesvc.database.migrator import MigrationReport, migrate
 
 pytestmark = pytest.mark.slow
@@ -254,7 +254,7 @@ async def test_an_index_left_invalid_by_a_crash_is_built_again(
     build = (
         "CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS parcel_number ON statesvc.parcel (number);"
     )
-    (folder / "0002_index.sql").write_text(f"-- migrate: no-transaction\n{build}")
+    (folder / "0002_index.sql").write_text(f"-- finds a number\n{build}")
     await rows(bare_database.owner_dsn, "INSERT INTO statesvc.parcel VALUES (1), (1)")
     with pytest.raises(psycopg.errors.UniqueViolation):
         await rows(bare_database.owner_dsn, build)
@@ -274,7 +274,7 @@ async def test_an_index_of_a_partitioned_table_is_built_without_blocking_writers
     )
     await run(bare_database, folder)
     build = "CREATE INDEX CONCURRENTLY IF NOT EXISTS scan_number ON statesvc.scan (number);"
-    (folder / "0003_index.sql").write_text(f"-- migrate: no-transaction\n{build}")
+    (folder / "0003_index.sql").write_text(build)
     async with await AsyncConnection.connect(bare_database.owner_dsn) as traffic:
         await traffic.execute("INSERT INTO statesvc.scan_1 VALUES (1, 1)")
         migration = asyncio.create_task(run(bare_database, folder))
@@ -340,3 +340,22 @@ async def test_the_real_migrations_apply_to_an_empty_database_and_again(bare_dat
     again = await migrate(bare_database.owner_dsn, bare_database.service_dsn)
     assert first.applied
     assert (again.applied, again.pending) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE INDEX CONCURRENTLY i ON s.t (x)",
+        "CREATE INDEX CONCURRENTLY IF NOT EXISTS i ON t (x)",
+        "CREATE INDEX CONCURRENTLY IF NOT EXISTS i ON s.t (x); SELECT 1",
+        "SELECT 1;\nCREATE INDEX CONCURRENTLY IF NOT EXISTS i ON s.t (x)",
+    ],
+)
+def test_a_concurrent_index_can_be_built_again_and_stands_alone_in_its_file(text: str) -> None:
+    with pytest.raises(MigrationError, match="0002_index: write CREATE INDEX CONCURRENTLY IF NOT"):
+        _ = Migration(2, "index", text).index
+
+
+def test_a_concurrent_index_lives_in_the_schema_of_its_table() -> None:
+    text = "-- why\nCREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS i ON s.t (x) WHERE y;\n"
+    assert Migration(2, "index", text).index == ("s", "i", "t", "(x) WHERE y")
