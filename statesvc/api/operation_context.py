@@ -114,11 +114,6 @@ async def no_targets() -> "Targets":
     raise NotImplementedError("these calls send nothing to receivers")
 
 
-async def no_computing() -> "Computing":
-    """Refuse: these calls don't compute."""
-    raise NotImplementedError("these calls compute nothing")
-
-
 def writer(work: str) -> str:
     """Return the name under which the log records the batches of this work."""
     return f"{socket.gethostname()}-{work}"

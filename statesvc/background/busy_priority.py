@@ -37,10 +37,6 @@ class BusyPriority:
         if niceness and not self._is_free:
             _set_process(min(niceness, UNPRIVILEGED_NICENESS))
 
-    @property
-    def is_lowered(self) -> bool:
-        return self._is_back
-
     def claimed(self, items: int, *, has_backlog: bool) -> None:
         """Note a claim. `has_backlog`: it brought as much as it may, so more waits."""
         if not self._niceness:

@@ -8,7 +8,7 @@ once, not one a request.
 
 import select
 import time
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -246,14 +246,3 @@ def connection_fault(pool: object) -> str | None:
 class Connections(Protocol):
     def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
         """Provide a connection for a while."""
-
-
-@dataclass(frozen=True, slots=True)
-class SingleConnection:
-    """A single connection in place of a pool, for commands."""
-
-    held: AsyncConnection[Any]
-
-    def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
-        """Provide the connection: always the same, left open."""
-        return nullcontext(self.held)

@@ -57,11 +57,6 @@ _REFUSED_IPV6: Final = tuple(
 )
 
 
-def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
-    """Parse the allow-list from its CIDRs. `ValueError` names an invalid CIDR."""
-    return tuple(ip_network(text.strip(), strict=False) for text in texts if text.strip())
-
-
 def may_connect(text: str, allowed: Sequence[Network]) -> bool:
     """Return whether a subscriber may have this address.
 

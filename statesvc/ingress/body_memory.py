@@ -40,10 +40,6 @@ class MemoryBound:
         return sum(self._taken.values())
 
     @property
-    def bodies_waiting(self) -> int:
-        return sum(map(len, self._waiting.values()))
-
-    @property
     def is_under_pressure(self) -> bool:
         """More than half is taken."""
         return self.bytes_taken * 2 > self._bytes_max

@@ -26,7 +26,8 @@ from events.identity.ids import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from statesvc.addons.console.routes import served_pages
 from statesvc.api.call_limits import CallLimits
-from statesvc.api.operation_context import Context, no_computing, no_targets
+from statesvc.api.computing import Computing
+from statesvc.api.operation_context import Context, no_targets
 from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.routes import routes
 from statesvc.api.served_context import served_context
@@ -205,6 +206,10 @@ class Waker:
 
     def wake(self, channel: str) -> None:
         self.woken.append(channel)
+
+
+async def no_computing() -> Computing:
+    raise NotImplementedError("these calls compute nothing")
 
 
 def context_of(pool: Connections, *, carriers: Mapping[str, Carrier] = CARRIERS) -> Context:

@@ -3,7 +3,7 @@ clock that it can move.
 """
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -34,6 +34,16 @@ class Clock:
         assert row is not None
         now: datetime = row[0]
         return now
+
+
+@dataclass(frozen=True)
+class SingleConnection:
+    """A single connection in place of a pool."""
+
+    held: AsyncConnection[Any]
+
+    def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
+        return nullcontext(self.held)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
+from ipaddress import ip_network
 from uuid import uuid4
 
 import pytest
 import pytest_asyncio
 
-from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.outgoing import Outgoing
 from statesvc.delivery.signing import signed_headers
 from statesvc.delivery.targets import Targets
@@ -24,7 +24,7 @@ from tests.world.brokers import Nats, RabbitMq, running_nats, running_rabbitmq
 
 __all__ = ["connection", "keyring", "master_key", "pool", "receiver", "until", "world"]
 
-LOOPBACK = parse_networks(["127.0.0.0/8"])
+LOOPBACK = (ip_network("127.0.0.0/8"),)
 SECRET = b"a secret of 32 bytes for testing"
 
 MakeOutgoing = Callable[..., Outgoing]

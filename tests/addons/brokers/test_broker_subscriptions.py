@@ -3,6 +3,7 @@
 import base64
 import os
 from collections.abc import AsyncIterator
+from ipaddress import ip_network
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,6 @@ from statesvc.api.served_context import served_context
 from statesvc.api.subscriptions.routes import routes
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
-from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.outgoing import Login
 from statesvc.delivery.targets import Targets
 from statesvc.http.app import build_app
@@ -26,7 +26,7 @@ from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.subscriptions.subscription_secrets import open_login
 
-LOOPBACK = parse_networks(["127.0.0.0/8"])
+LOOPBACK = (ip_network("127.0.0.0/8"),)
 LIMITS = PoolLimits(
     connections_max=2,
     acquire_seconds=2,

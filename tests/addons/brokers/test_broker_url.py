@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from ipaddress import ip_network
 
 import aio_pika
 import pytest
@@ -11,7 +12,6 @@ from yarl import URL
 from statesvc.addons.brokers import rabbitmq, table
 from statesvc.addons.brokers.kit import split_login
 from statesvc.addons.brokers.table import BROKERS, BY_SCHEME
-from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.outgoing import Login
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
 
@@ -78,7 +78,7 @@ def test_no_role_loads_a_client_before_it_is_needed() -> None:
     assert printed.strip() == "set()"
 
 
-LOOPBACK = parse_networks(["127.0.0.0/8"])
+LOOPBACK = (ip_network("127.0.0.0/8"),)
 UP = Login("u", "p")
 
 

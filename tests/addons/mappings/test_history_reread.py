@@ -23,7 +23,6 @@ from statesvc.addons.mappings.mapped_code import MappedCode, PrintedCode
 from statesvc.addons.mappings.mapping_store import add_mapping
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
-from statesvc.database.pool import SingleConnection
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.http.paging import encode_position, position_of
 from statesvc.queue.claim import settle
@@ -36,6 +35,7 @@ from statesvc.repair.renormalize.history_walk import HistoryWalk, Rereader
 from statesvc.subscriptions.subscription_store import SubscriptionRequest, create
 from tests.statesvc.reading.planted import CARRIER, MISREAD
 from tests.statesvc.worker.log_check import check_log
+from tests.world.database import SingleConnection
 from tests.world.worker_harness import CARRIER_ID, WorkerHarness, push_body, shipment
 
 pytestmark = pytest.mark.slow

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from statesvc.database.pool import SingleConnection
 from statesvc.http.keys.api_keys import Keys
 from statesvc.subscriptions.key_revocation import revoke_expired
 from tests.world.api import Api
+from tests.world.database import SingleConnection
 
 TOMORROW = (datetime.now(UTC) + timedelta(days=1)).isoformat()
 

@@ -5,15 +5,16 @@ import errno
 import socket
 import ssl
 from collections.abc import Callable
+from ipaddress import ip_network
 
 import pytest
 
-from statesvc.delivery.addresses import AddressRefusedError, parse_networks
+from statesvc.delivery.addresses import AddressRefusedError
 from statesvc.delivery.connection_failure import outcome_of_failure
 from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.outcome import Answer, AttemptOutcome
 
-LOOPBACK = parse_networks(["127.0.0.0/8"])
+LOOPBACK = (ip_network("127.0.0.0/8"),)
 NO_CONTENT = b"HTTP/1.1 204 No Content\r\n"
 Pieces = Callable[[bytes], list[bytes]]
 

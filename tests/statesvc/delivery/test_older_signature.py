@@ -5,10 +5,10 @@ import base64
 import hashlib
 import hmac
 import time
+from ipaddress import ip_network
 
 import pytest
 
-from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.own_headers import check_headers, checked_name, merged
 from statesvc.delivery.signing import OlderSignature, shared_text, signed_headers
@@ -118,7 +118,7 @@ def test_ours_stand_whatever_a_receiver_calls_its_own() -> None:
     assert merged({"X-Sig": "own", "A": "b"}, {"x-sig": "ours"}) == {"A": "b", "x-sig": "ours"}
 
 
-LOOPBACK = parse_networks(["127.0.0.0/8"])
+LOOPBACK = (ip_network("127.0.0.0/8"),)
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ async def test_each_lane_leaves_room_for_the_other() -> None:
     assert memory.take(75, is_large=True)
     waiting = asyncio.create_task(memory.admit(10, is_large=True))
     await settle()
-    assert memory.bodies_waiting == 1
+    assert not waiting.done()
     assert memory.take(20), "small bodies do not wait for large ones"
     memory.give_back(75, is_large=True)
     await waiting
@@ -207,7 +207,7 @@ async def test_who_waits_too_long_or_leaves_makes_room_for_the_next() -> None:
     assert held.take(60)
     with pytest.raises(NoRoomError):
         await memory.admit(60)
-    assert (memory.bodies_waiting, memory.bytes_taken) == (0, 60)
+    assert memory.bytes_taken == 60
     memory = MemoryBound(100, wait_seconds=10)
     held = ReservedMemory(memory)
     assert held.take(60)

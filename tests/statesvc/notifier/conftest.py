@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_network
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -26,7 +27,6 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.wakeup import OUTBOX
-from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.targets import Targets
 from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.notifier_loop import Notifier, NotifierLimits
@@ -43,7 +43,7 @@ TRIES = """
     SELECT o.outcome, o.status_code, o.number, o.started_at, NULL, NULL FROM statesvc.open_attempt o
     ORDER BY 4, 3
 """
-LOOPBACK = parse_networks(["127.0.0.0/8"])
+LOOPBACK = (ip_network("127.0.0.0/8"),)
 
 
 @dataclass(frozen=True)

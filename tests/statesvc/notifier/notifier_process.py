@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from ipaddress import ip_network
 
 from psycopg import AsyncConnection
 
@@ -10,7 +11,6 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.wakeup import OUTBOX
-from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.targets import Targets
 from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.notifier_loop import Notifier, NotifierLimits
@@ -31,7 +31,7 @@ async def main(dsn: str, master_key: str) -> None:
     await listener.start()
     async with (
         make_pool(dsn, name="notifier process", limits=limits) as pool,
-        Targets(allowed=parse_networks(["127.0.0.0/8"])) as targets,
+        Targets(allowed=(ip_network("127.0.0.0/8"),)) as targets,
     ):
         around = NotifierContext(
             pool=pool, keyring=keyring, listener=listener, telemetry=Telemetry(), targets=targets

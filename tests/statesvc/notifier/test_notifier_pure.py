@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from statesvc.delivery.addresses import may_connect, parse_networks
+from statesvc.delivery.addresses import may_connect
 from statesvc.delivery.notification import Notification, body_of
 from statesvc.delivery.outcome import (
     AttemptOutcome,
@@ -257,13 +257,12 @@ def test_nothing_that_python_knows_as_private_is_open(address: IPv4Address | IPv
 
 
 def test_the_allow_list_opens_its_networks_only() -> None:
-    allowed = parse_networks(["127.0.0.0/8", " fd00::/8 ", ""])
+    allowed = (ip_network("127.0.0.0/8"), ip_network("fd00::/8"))
     assert may_connect("127.0.0.1", allowed)
     assert may_connect("::ffff:127.0.0.1", allowed)
     assert may_connect("fd12::1", allowed)
     assert not may_connect("10.0.0.1", allowed)
     assert not may_connect("::1", allowed)
-    assert allowed[0] == ip_network("127.0.0.0/8")
 
 
 def test_delays_add_up_to_about_42_hours() -> None:

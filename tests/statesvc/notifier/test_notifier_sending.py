@@ -7,6 +7,7 @@ import ssl
 import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,11 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.test_utils import TestServer
 
-from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.outcome import RESPONSE_BYTES_MAX, Answer, AttemptOutcome
 from tests.world.certificate import make_certificate
 
-LOOPBACK = parse_networks(["127.0.0.0/8"])
+LOOPBACK = (ip_network("127.0.0.0/8"),)
 HEADERS = {"webhook-id": "n1-00"}
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator
+from ipaddress import ip_network
 from typing import Any
 
 import orjson
@@ -16,14 +17,13 @@ from statesvc.api.served_context import served_context
 from statesvc.api.subscriptions.routes import routes
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
-from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.targets import Targets
 from statesvc.http.app import build_app
 from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_store import Scope, create_key
 from tests.contract import Contract, contract_of
 
-LOOPBACK = parse_networks(["127.0.0.0/8"])
+LOOPBACK = (ip_network("127.0.0.0/8"),)
 URL = "https://subscriber.invalid/hook"
 LIMITS = PoolLimits(
     connections_max=2,

@@ -12,7 +12,6 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.carriers.carrier import Carrier
-from statesvc.database.pool import SingleConnection
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter
 from statesvc.repair.dead_letters.replay_plan import RepairRequest, ReplayPlan, plan_replay
 from statesvc.repair.dead_letters.replay_run import (
@@ -23,6 +22,7 @@ from statesvc.repair.dead_letters.replay_run import (
 )
 from statesvc.repair.renormalize.history_walk import Rereader
 from tests.statesvc.repair.dead_letters.planted import MENDED, unread
+from tests.world.database import SingleConnection
 from tests.world.worker_harness import CARRIER_ID, WorkerHarness
 
 ALL = ReplayBudget(dead_letters_max=1_000)

@@ -7,10 +7,10 @@ import pytest
 
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Status
-from statesvc.database.pool import SingleConnection
 from statesvc.repair.renormalize.history_walk import HistoryWalk, Rereader, WalkPage
 from statesvc.repair.renormalize.late_code import FIRST, UnknownCode, messages_with
 from tests.statesvc.reading.planted import CARRIER
+from tests.world.database import SingleConnection
 from tests.world.mappings import store_mapping
 from tests.world.worker_harness import CARRIER_ID, WorkerHarness
 
