@@ -234,10 +234,6 @@ def parquet_source(path: ArchivePath) -> Path | IO[bytes]:
     return path.open() if isinstance(path, ObjectPath) else path
 
 
-def size_of(path: ArchivePath) -> int:
-    return path.size() if isinstance(path, ObjectPath) else path.stat().st_size
-
-
 def file_fault(path: ArchivePath, sha256: bytes | None) -> str | None:
     """Return the fault of the file as a whole, in plain words; None: it is as it was written.
 
@@ -255,19 +251,3 @@ def file_fault(path: ArchivePath, sha256: bytes | None) -> str | None:
         raise
     except OSError as error:
         return f"it cannot be read ({error.strerror})"
-
-
-def size_fault(path: ArchivePath, size_bytes: int) -> str | None:
-    """Return the fault that its presence and length show, without reading it.
-
-    Raises ObjectStoreError.
-    """
-    try:
-        found = size_of(path)
-    except FileNotFoundError:
-        return "it is missing"
-    except ObjectStoreError:
-        raise
-    except OSError as error:
-        return f"it cannot be read ({error.strerror})"
-    return None if found == size_bytes else f"it has {found} bytes, not {size_bytes}"

@@ -8,7 +8,7 @@ of the installation, written at first use.
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -77,10 +77,7 @@ class ArchiveIdentity:
         refusal = await (await self.connection.execute(SQL["sealing_refusal"])).fetchone()
         if refusal is not None:
             raise ArchiveRefusedError(f"the log is not sealed: {refusal[0]}")
-        files = [
-            ArchivedFile(*row)
-            for row in await (await self.connection.execute(SQL["archived_files"])).fetchall()
-        ]
+        files = await archived_files(self.connection)
         try:
             await asyncio.to_thread(_require, self.folder, self.marker, files)
         except OSError as error:
@@ -108,11 +105,7 @@ def _require(folder: ArchivePath, marker: str, files: list[ArchivedFile]) -> Non
             f"{folder} is the archive of another installation ({others[0]}): use a folder of"
             " its own"
         )
-    faults = {
-        file.name: fault
-        for file in files
-        if (fault := file_of_ledger_fault(file, sizes)) is not None
-    }
+    faults = ledger_faults(files, sizes)
     # all of them missing is a mount point without its volume, and deserves that question
     if faults and not any(file.name in sizes for file in files):
         raise ArchiveRefusedError(
@@ -129,11 +122,22 @@ def _require(folder: ArchivePath, marker: str, files: list[ArchivedFile]) -> Non
         _mark(folder, marker)
 
 
-def file_of_ledger_fault(file: ArchivedFile, sizes: Mapping[str, int]) -> str | None:
-    """Return the missing file, or the file of another size; None: none.
+async def archived_files(connection: Connection) -> list[ArchivedFile]:
+    return [
+        ArchivedFile(*row)
+        for row in await (await connection.execute(SQL["archived_files"])).fetchall()
+    ]
+
+
+def ledger_faults(files: Iterable[ArchivedFile], sizes: Mapping[str, int]) -> dict[str, str]:
+    """Return the faults of missing files, and of those of another size, by name.
 
     `sizes`: those in the folder.
     """
+    return {file.name: fault for file in files if (fault := _fault(file, sizes)) is not None}
+
+
+def _fault(file: ArchivedFile, sizes: Mapping[str, int]) -> str | None:
     names = (
         LOG_FILES.file_names(file.name)
         if file.name.endswith(LOG_FILES.suffixes[0])
@@ -208,7 +212,7 @@ async def give_up(
         raise NotLostError(f"{file_name} is no archived file, or was given up before")
     sha256, size_bytes = row
     sizes = await asyncio.to_thread(file_sizes, folder)
-    fault = file_of_ledger_fault(ArchivedFile(file_name, size_bytes), sizes)
+    fault = _fault(ArchivedFile(file_name, size_bytes), sizes)
     # the sizes first: reading a file of gigabytes is needed only where they fit
     fault = fault or await asyncio.to_thread(file_fault, folder / file_name, sha256)
     if fault is None:

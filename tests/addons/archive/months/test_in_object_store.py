@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from statesvc.addons.archive.archive_checks import check_body_archive, check_log_archive
+from statesvc.addons.archive.archive_checks import check_archives
 from statesvc.files.archive_folder import archive_at, writing_folder
 from statesvc.files.object_path import ObjectStoreError
 from statesvc.settings.service_settings import load_settings
@@ -115,16 +115,12 @@ async def test_commands_read_it_and_say_what_is_wrong(
     monkeypatch.setenv("STATESVC_ARCHIVE_DIR", archive_place)
 
     async def doctor() -> list[str]:
-        settings = load_settings()
-        checks = (
-            check_log_archive(archiver.connection, settings),
-            check_body_archive(archiver.connection, settings),
-        )
-        return [str(finding) for check in checks async for finding in check]
+        found = check_archives(archiver.connection, load_settings())
+        return [str(finding) async for finding in found]
 
     month = await archiver.archived()
     assert "1 months of the log read, 0 files missing" in await shell("archive", "verify")
-    assert any("their files are there" in line for line in await doctor())
+    assert any("files are there" in line for line in await doctor())
     object_store.cut()
     assert "the object store did not answer" in await shell("archive", "verify", exit_code=1)
     assert any("the object store did not answer" in line for line in await doctor())
