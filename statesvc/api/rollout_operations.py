@@ -121,7 +121,7 @@ async def list_rollouts(context: Context, _call: Call[None, None]) -> Page[Shown
             Column(words.reader, "Reading"),
             "role",
             Column(words.share, "Share"),
-            Column(words.asked, "FieldFace"),
+            Column(words.asked, "Asked"),
             "waiting",
             "leased",
             Column("fallbacks", "Left to others"),

@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--archive",
         metavar="PLACE",
         help=(
-            "a folder, or s3://bucket/prefix: bodies and months of the log go there. FieldFace for on a"
+            "a folder, or s3://bucket/prefix: bodies and months of the log go there. Asked for on a"
             " terminal; empty: none"
         ),
     )
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help=(
             "nats://host/STREAM, or file:///folder on this machine: webhooks are kept there while"
-            " the database is away. FieldFace for on a terminal; empty: none"
+            " the database is away. Asked for on a terminal; empty: none"
         ),
     )
     parser.add_argument(

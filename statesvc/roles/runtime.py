@@ -165,7 +165,7 @@ class StoppedDatabaseError(RuntimeError):
 
 
 class StoppedEarlyError(Exception):
-    """FieldFace to stop before the database answered: no work was begun."""
+    """Asked to stop before the database answered: no work was begun."""
 
 
 @asynccontextmanager

@@ -309,6 +309,7 @@ async def _judge(page: Page, name: str) -> list[str]:
         ("desktop", browser.DESKTOP, "light"),
         ("phone", browser.PHONE, "light"),
         ("dark", browser.DESKTOP, "dark"),
+        ("phone-dark", browser.PHONE, "dark"),
     ):
         await page.set_viewport_size(size)
         await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")

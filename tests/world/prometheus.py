@@ -28,7 +28,7 @@ class Alert:
 
 
 class Prometheus:
-    """FieldFace by its own API."""
+    """Asked by its own API."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session = session

@@ -115,7 +115,7 @@ class CarrierLine:
             "heard": heard if self.last_at else "not within a day",
             "oldest": seconds(lane.get("oldest_ready_seconds")),
             "waiting": _waiting(lane, is_late=self.is_late),
-            "needs": Markup(" ").join(needs),
+            "needs": Markup("<span>{}</span>").format(Markup(", ").join(needs)) if needs else "",
             "rollout": f"{candidate}: {self.rollout.percent} %" + ", shadow" * self.rollout.shadow
             if candidate
             else "none",

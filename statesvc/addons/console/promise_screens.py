@@ -96,7 +96,8 @@ def _met(share: float | None) -> Markup | str:
     if share is None:
         return ""
     words = percent(share)
-    return Markup("{} {}").format(meter(share, 1, title=f"{words} on time"), words)
+    picture = meter(share, 1, title=f"{words} on time")
+    return Markup('<span class="nowrap">{} {}</span>').format(picture, words)
 
 
 def _files(wanted: Mapping[str, str]) -> list[Line]:

@@ -22,6 +22,7 @@ Redoc.init("/openapi.json", {
     // Redoc's own shades have too little contrast
     colors: {
       primary: { main: "#0b5cad", light: "#0b5cad" },
+      warning: { contrastText: "#263238" },
       responses: {
         success: { tabTextColor: "#7ddc87" },
         error: { tabTextColor: "#ff9d96" },
@@ -33,6 +34,7 @@ Redoc.init("/openapi.json", {
       fontFamily: sans,
       fontSize: "16px",
       headings: { fontFamily: sans },
+      links: { textDecoration: "underline" },
       code: { fontFamily: "ui-monospace, monospace", color: "#a01d1d" }
     }
   }

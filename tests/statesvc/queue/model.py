@@ -35,7 +35,7 @@ class Waiting:
 
 
 class Inbox:
-    """FieldFace by the state machine, which changes it beside the database."""
+    """Asked by the state machine, which changes it beside the database."""
 
     def __init__(self) -> None:
         super().__init__()
