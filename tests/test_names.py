@@ -10,7 +10,7 @@ import grimp
 
 ROOT: Final = Path(__file__).parents[1]
 
-REPEATED_MODULES: Final = {"__init__", "__main__", "models", "routes"}
+REPEATED_MODULES: Final = {"__init__", "__main__", "kit", "models", "routes"}
 
 
 def modules(*packages: str) -> Iterator[Path]:

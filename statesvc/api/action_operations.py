@@ -5,20 +5,14 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from statesvc.api.operation_context import Context
-from statesvc.http.call import Call
-from statesvc.http.faces import Command, ConsolePage
-from statesvc.http.operation import operation
-from statesvc.http.paging import Page, PageParameters, encode_position, position_of
-from statesvc.http.problem import Code
-from statesvc.http.views import Column, Table
+from statesvc.api import kit
 from statesvc.log import action_list
 from statesvc.log.action_list import NEWEST_ACTION, ActionFilter, ActionPosition, RecordedAction
 
 Beginning = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
 
 
-class ActionsParameters(PageParameters):
+class ActionsParameters(kit.PageParameters):
     """Actions, the newest first."""
 
     actor: Annotated[
@@ -33,22 +27,22 @@ class ActionsParameters(PageParameters):
     ] = ""
 
 
-@operation(
+@kit.operation(
     "GET /v1/actions",
     scope="ops",
     tag="actions",
-    problems=(Code.INVALID_CURSOR,),
-    view=Table(
+    problems=(kit.Code.INVALID_CURSOR,),
+    view=kit.Table(
         "recorded_at",
-        Column("actor", link="/console/record?actor={actor}"),
+        kit.Column("actor", link="/console/record?actor={actor}"),
         "verb",
-        Column("target", link="/console/record?target={target}"),
+        kit.Column("target", link="/console/record?target={target}"),
         "details",
         empty="No action matches.",
     ),
-    commands=(Command(name="actions list"),),
+    commands=(kit.Command(name="actions list"),),
     pages=(
-        ConsolePage(
+        kit.ConsolePage(
             path="/console/record",
             title="Record",
             menu="Record",
@@ -58,8 +52,8 @@ class ActionsParameters(PageParameters):
     ),
 )
 async def list_actions(
-    context: Context, call: Call[ActionsParameters, None]
-) -> Page[RecordedAction]:
+    context: kit.Context, call: kit.Call[ActionsParameters, None]
+) -> kit.Page[RecordedAction]:
     """List operator actions.
 
     Each with its caller, subject, time and reason, as recorded in the log; readings of personal
@@ -72,13 +66,13 @@ async def list_actions(
     before = (
         NEWEST_ACTION
         if filters.cursor is None
-        else position_of(filters.cursor, ActionPosition, bound_to)
+        else kit.position_of(filters.cursor, ActionPosition, bound_to)
     )
     async with context.pool.connection() as connection:
         actions, more = await action_list.list_actions(
             connection, wanted, before=before, limit=filters.limit
         )
-    return Page(actions, None if more is None else encode_position(more, bound_to))
+    return kit.Page(actions, None if more is None else kit.encode_position(more, bound_to))
 
 
 OPERATIONS: Final = (list_actions,)

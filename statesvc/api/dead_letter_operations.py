@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from events.errors import Cause
+from statesvc.api import kit
 from statesvc.api.dead_letter_words import (
     code_page,
     group_cause,
@@ -20,15 +21,6 @@ from statesvc.api.dead_letter_words import (
     still_coming,
     subject,
 )
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Instant, Name
-from statesvc.http.call import Call
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Command, ConsolePage
-from statesvc.http.operation import operation
-from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor
-from statesvc.http.problem import Code, Problem
-from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.repair.dead_letters import listing
 from statesvc.repair.dead_letters.dead_letter import DeadLetter, DeadLetterFilter, DeadLetterKind
 from statesvc.repair.dead_letters.listing import (
@@ -43,17 +35,17 @@ LIST: Final = "/console/dead-letters"
 _FILTER: Final = ("kind", "carrier_id", "cause")
 
 
-class DeadLetterGroupsParameters(ClosedModel):
+class DeadLetterGroupsParameters(kit.ClosedModel):
     """Selection of open dead letters to group."""
 
     kind: DeadLetterKind | None = None
-    carrier_id: Name | None = None
+    carrier_id: kit.Name | None = None
     cause: Cause | None = None
-    since: Annotated[Instant | None, Field(description="Buried then or later.")] = None
-    until: Annotated[Instant | None, Field(description="Buried before then.")] = None
+    since: Annotated[kit.Instant | None, Field(description="Buried then or later.")] = None
+    until: Annotated[kit.Instant | None, Field(description="Buried before then.")] = None
 
 
-class DeadLetterListParameters(PageParameters, DeadLetterGroupsParameters):
+class DeadLetterListParameters(kit.PageParameters, DeadLetterGroupsParameters):
     """Dead letters, the newest first."""
 
     open: Annotated[
@@ -61,33 +53,33 @@ class DeadLetterListParameters(PageParameters, DeadLetterGroupsParameters):
     ] = None
 
 
-class DeadLetterParameters(ClosedModel):
+class DeadLetterParameters(kit.ClosedModel):
     """A dead letter."""
 
-    id: Annotated[int, Field(ge=1, le=NEWEST)]
+    id: Annotated[int, Field(ge=1, le=kit.NEWEST)]
 
 
-@operation(
+@kit.operation(
     "GET /v1/dead-letters",
     scope="ops",
     tag=_TAG,
-    problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER),
-    view=Table(
-        Column("dead_letter_id", "ID", link=LIST + "/{dead_letter_id}"),
-        Column("created_at", "Since"),
+    problems=(kit.Code.INVALID_CURSOR, kit.Code.UNKNOWN_CARRIER),
+    view=kit.Table(
+        kit.Column("dead_letter_id", "ID", link=LIST + "/{dead_letter_id}"),
+        kit.Column("created_at", "Since"),
         "carrier_id",
         "kind",
         "cause",
-        Column(subject, "Detail"),
+        kit.Column(subject, "Detail"),
         "attempts",
-        Column("resolution", "Settled"),
-        Column("resolved_by", "By", wide=True),
-        Column("why", wide=True),
+        kit.Column("resolution", "Settled"),
+        kit.Column("resolved_by", "By", wide=True),
+        kit.Column("why", wide=True),
         empty="No dead letter is open.",
     ),
-    commands=(Command(name="dead-letters list", preset={"open": True}),),
+    commands=(kit.Command(name="dead-letters list", preset={"open": True}),),
     pages=(
-        ConsolePage(
+        kit.ConsolePage(
             path=LIST + "/group",
             title="Dead letters",
             section=LIST,
@@ -98,8 +90,8 @@ class DeadLetterParameters(ClosedModel):
     ),
 )
 async def list_dead_letters(
-    context: Context, call: Call[DeadLetterListParameters, None]
-) -> Page[DeadLetter]:
+    context: kit.Context, call: kit.Call[DeadLetterListParameters, None]
+) -> kit.Page[DeadLetter]:
     """List dead letters."""
     given = call.parameters
     wanted = DeadLetterFilter(
@@ -111,39 +103,41 @@ async def list_dead_letters(
         is_open=given.open,
     )
     bound_to: dict[str, Any] = {"list": "dead-letters", **asdict(wanted)}
-    before = before_number(given.cursor, bound_to)
+    before = kit.before_number(given.cursor, bound_to)
     async with context.pool.connection() as connection:
         items, next_before = await listing.list_dead_letters(
             connection, wanted, before=before, limit=given.limit
         )
     if not items:
         context.refuse_unknown(given.carrier_id)
-    return Page(items, None if next_before is None else encode_cursor([next_before], bound_to))
+    return kit.Page(
+        items, None if next_before is None else kit.encode_cursor([next_before], bound_to)
+    )
 
 
-@operation(
+@kit.operation(
     "GET /v1/dead-letters/groups",
     scope="ops",
     tag=_TAG,
-    problems=(Code.UNKNOWN_CARRIER,),
+    problems=(kit.Code.UNKNOWN_CARRIER,),
     view=(
-        Table(
+        kit.Table(
             "dead_letters",
             "carrier_id",
             "kind",
-            Column(group_cause, "What went wrong", link=group_path),
+            kit.Column(group_cause, "What went wrong", link=group_path),
             "cause",
-            Column("oldest_at", "Since"),
-            Column(still_coming, "Still coming?"),
-            Column(newest_of, "Newest", link=newest_path),
-            Column(group_details, "Mostly"),
+            kit.Column("oldest_at", "Since"),
+            kit.Column(still_coming, "Still coming?"),
+            kit.Column(newest_of, "Newest", link=newest_path),
+            kit.Column(group_details, "Mostly"),
             empty="No dead letter is open.",
         ),
-        Sentences("... there are more dead letters than were counted", when="counts_capped"),
+        kit.Sentences("... there are more dead letters than were counted", when="counts_capped"),
     ),
-    commands=(Command(name="dead-letters groups"),),
+    commands=(kit.Command(name="dead-letters groups"),),
     pages=(
-        ConsolePage(
+        kit.ConsolePage(
             path=LIST,
             title="Dead letters",
             menu="Dead letters",
@@ -154,7 +148,7 @@ async def list_dead_letters(
     ),
 )
 async def list_dead_letter_groups(
-    context: Context, call: Call[DeadLetterGroupsParameters, None]
+    context: kit.Context, call: kit.Call[DeadLetterGroupsParameters, None]
 ) -> DeadLetterGroups:
     """Group dead letters by cause.
 
@@ -167,37 +161,37 @@ async def list_dead_letter_groups(
     return groups
 
 
-@operation(
+@kit.operation(
     "GET /v1/dead-letters/{id}",
     scope="ops",
     tag=_TAG,
-    problems=(Code.NOT_FOUND,),
+    problems=(kit.Code.NOT_FOUND,),
     view=(
-        Details(
-            Column(group_cause, "What went wrong", link=group_path),
+        kit.Details(
+            kit.Column(group_cause, "What went wrong", link=group_path),
             "cause",
             "carrier_id",
             "kind",
-            Column(subject, "Detail", link=code_page),
-            Column("created_at", "Since"),
-            Column("message_id", "Message", link="/console/messages/{message_id}"),
+            kit.Column(subject, "Detail", link=code_page),
+            kit.Column("created_at", "Since"),
+            kit.Column("message_id", "Message", link="/console/messages/{message_id}"),
             "received_at",
-            Column("webhook_id", "Notification"),
+            kit.Column("webhook_id", "Notification"),
             "attempts",
             "worker",
             "normalizer",
-            Column("occurrences.events", "Events with the code"),
-            Column("occurrences.shipments", "On shipments"),
-            Column(replay_words, "Replay"),
+            kit.Column("occurrences.events", "Events with the code"),
+            kit.Column("occurrences.shipments", "On shipments"),
+            kit.Column(replay_words, "Replay"),
             "became",
             "resolution",
             "resolved_at",
             "resolved_by",
             "why",
-            Column("run_id", "Run"),
+            kit.Column("run_id", "Run"),
         ),
-        Table(
-            Column("number", "Attempt"),
+        kit.Table(
+            kit.Column("number", "Attempt"),
             "worker",
             "started_at",
             "ended_at",
@@ -207,21 +201,21 @@ async def list_dead_letter_groups(
             of="attempts_made",
             title="Attempts",
         ),
-        Table(
-            Column("dead_letter_id", "Dead letter", link=LIST + "/{dead_letter_id}"),
-            Column("created_at", "Since"),
+        kit.Table(
+            kit.Column("dead_letter_id", "Dead letter", link=LIST + "/{dead_letter_id}"),
+            kit.Column("created_at", "Since"),
             "cause",
             "detail",
             "resolution",
-            Column("resolved_by", "By"),
+            kit.Column("resolved_by", "By"),
             "why",
             of="related",
             title="Other dead letters of the same",
         ),
     ),
-    commands=(Command(name="dead-letters show"),),
+    commands=(kit.Command(name="dead-letters show"),),
     pages=(
-        ConsolePage(
+        kit.ConsolePage(
             path=LIST + "/{id}",
             title="Dead letter {id}",
             section=LIST,
@@ -230,7 +224,7 @@ async def list_dead_letter_groups(
     ),
 )
 async def get_dead_letter(
-    context: Context, call: Call[DeadLetterParameters, None]
+    context: kit.Context, call: kit.Call[DeadLetterParameters, None]
 ) -> DeadLetterDetails:
     """Show a dead letter.
 
@@ -245,8 +239,8 @@ async def get_dead_letter(
     return details
 
 
-def absent(dead_letter_id: int) -> Problem:
-    return Problem(Code.NOT_FOUND, f"there is no dead letter {dead_letter_id}")
+def absent(dead_letter_id: int) -> kit.Problem:
+    return kit.Problem(kit.Code.NOT_FOUND, f"there is no dead letter {dead_letter_id}")
 
 
 OPERATIONS: Final = (

@@ -6,10 +6,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from events.errors import Cause
-from statesvc.api.parameters import Name, NextPart, RequiredWhy, Why
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import FieldFace
-from statesvc.http.paging import RowNumber
+from statesvc.api import kit
 from statesvc.http.removed_fields import removed
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter, DeadLetterKind, Obstacle, Way
 from statesvc.repair.dead_letters.replay_plan import ReplayPlanLine
@@ -19,11 +16,11 @@ REPLAY_LIMIT_MAX: Final = 500
 IDS_MAX: Final = 100
 
 
-class ReplayOne(ClosedModel):
+class ReplayOne(kit.ClosedModel):
     """Replay of a dead letter."""
 
-    why: Why = ""
-    cursor: NextPart = None
+    why: kit.Why = ""
+    cursor: kit.NextPart = None
 
 
 class ReplayedOne(BaseModel):
@@ -41,7 +38,7 @@ class ReplayedOne(BaseModel):
     next_cursor: str | None
 
 
-class SelectedDeadLetters(ClosedModel):
+class SelectedDeadLetters(kit.ClosedModel):
     """Selection of open dead letters: their ids, or at least carrier, cause or kind."""
 
     model_config = ConfigDict(
@@ -58,13 +55,14 @@ class SelectedDeadLetters(ClosedModel):
     )
 
     ids: Annotated[
-        list[RowNumber] | None,
+        list[kit.RowNumber] | None,
         Field(max_length=IDS_MAX, description="These alone, and no filter beside them."),
-        FieldFace(metavar="ID"),
+        kit.FieldFace(metavar="ID"),
     ] = None
     kind: DeadLetterKind | None = None
     carrier_id: Annotated[
-        Name | None, FieldFace(label="Carrier", hint="Empty: any. Name at least one of the three.")
+        kit.Name | None,
+        kit.FieldFace(label="Carrier", hint="Empty: any. Name at least one of the three."),
     ] = None
     cause: Cause | None = None
     since: Annotated[AwareDatetime | None, Field(description="Buried then or later.")] = None
@@ -105,21 +103,23 @@ class ReplayMany(SelectedDeadLetters):
                 " many calls as that takes."
             ),
         ),
-        FieldFace(label="How many", metavar="N"),
+        kit.FieldFace(label="How many", metavar="N"),
     ] = None
-    canary: Annotated[int | None, removed("canary"), FieldFace(metavar="N")] = None
+    canary: Annotated[int | None, removed("canary"), kit.FieldFace(metavar="N")] = None
     stop_at_percent: Annotated[
-        float | None, removed("stop_at_percent"), FieldFace(flag="--stop-at", metavar="PERCENT")
+        float | None, removed("stop_at_percent"), kit.FieldFace(flag="--stop-at", metavar="PERCENT")
     ] = None
     per_second: Annotated[
-        float | None, removed("per_second"), FieldFace(flag="--rate", metavar="N")
+        float | None, removed("per_second"), kit.FieldFace(flag="--rate", metavar="N")
     ] = None
     patience_seconds: Annotated[
-        float | None, removed("patience_seconds"), FieldFace(flag="--patience", metavar="SECONDS")
+        float | None,
+        removed("patience_seconds"),
+        kit.FieldFace(flag="--patience", metavar="SECONDS"),
     ] = None
     wait: Annotated[bool | None, removed("wait")] = None
-    why: Why = ""
-    cursor: NextPart = None
+    why: kit.Why = ""
+    cursor: kit.NextPart = None
 
 
 class ReplayedMany(BaseModel):
@@ -154,16 +154,16 @@ class ReplayedMany(BaseModel):
     ]
 
 
-class Discard(ClosedModel):
+class Discard(kit.ClosedModel):
     """Giving a dead letter up."""
 
-    why: RequiredWhy
+    why: kit.RequiredWhy
 
 
 class DiscardMany(SelectedDeadLetters):
     """Open dead letters to discard."""
 
-    why: RequiredWhy
+    why: kit.RequiredWhy
 
 
 class DiscardedMany(BaseModel):

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 from psycopg import AsyncConnection
 
+from statesvc.api import kit
 from statesvc.api.dead_letter_operations import LIST, DeadLetterParameters, absent
 from statesvc.api.dead_letter_replay_models import (
     REPLAY_LIMIT_MAX,
@@ -27,14 +28,6 @@ from statesvc.api.dead_letter_words import (
     would_discard,
     would_replay,
 )
-from statesvc.api.operation_context import Context
-from statesvc.http.call import Call
-from statesvc.http.call_progress import CallParts
-from statesvc.http.faces import Command, Form
-from statesvc.http.operation import operation
-from statesvc.http.paging import NEWEST, encode_position, position_of
-from statesvc.http.problem import Code, Problem
-from statesvc.http.views import Column, Sentences, Table
 from statesvc.repair.dead_letters.dead_letter import (
     SENTENCES,
     DeadLetter,
@@ -70,31 +63,36 @@ class RunCursor:
     at: RunPosition
 
 
-@operation(
+@kit.operation(
     "POST /v1/dead-letters/replay",
     scope="ops",
     tag=_TAG,
-    problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER, Code.NOT_FOUND, Code.CONFLICT),
+    problems=(
+        kit.Code.INVALID_CURSOR,
+        kit.Code.UNKNOWN_CARRIER,
+        kit.Code.NOT_FOUND,
+        kit.Code.CONFLICT,
+    ),
     deadline_seconds=REPLAY_SECONDS,
-    parts=CallParts(
+    parts=kit.CallParts(
         summed=("replayed", "messages", "corrected", "added", "refused"), left="remaining"
     ),
     view=(
-        Table(
+        kit.Table(
             "dead_letters",
             "carrier_id",
             "kind",
             "cause",
-            Column(way_words, "A replay"),
-            Column("replayable", "Can"),
-            Column(obstacle_words, "Cannot"),
+            kit.Column(way_words, "A replay"),
+            kit.Column("replayable", "Can"),
+            kit.Column(obstacle_words, "Cannot"),
             of="plan",
         ),
-        Sentences(replayed_many),
+        kit.Sentences(replayed_many),
     ),
-    commands=(Command(name="dead-letters replay", arguments=("ids",)),),
+    commands=(kit.Command(name="dead-letters replay", arguments=("ids",)),),
     forms=(
-        Form(
+        kit.Form(
             path=LIST + "/replay",
             title="Replay dead letters",
             button="Replay them",
@@ -103,7 +101,9 @@ class RunCursor:
         ),
     ),
 )
-async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) -> ReplayedMany:
+async def replay_dead_letters(
+    context: kit.Context, call: kit.Call[None, ReplayMany]
+) -> ReplayedMany:
     """Replay dead letters.
 
     The open ones that match a filter, oldest first, as many as fit into a call; go on with
@@ -151,16 +151,16 @@ async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) ->
     )
 
 
-@operation(
+@kit.operation(
     "POST /v1/dead-letters/discard",
     scope="ops",
     tag=_TAG,
-    problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND, Code.CONFLICT),
-    parts=CallParts(summed=("discarded",), left="remaining", repeats=True),
-    view=Sentences(discarded_many),
-    commands=(Command(name="dead-letters discard", arguments=("ids",)),),
+    problems=(kit.Code.UNKNOWN_CARRIER, kit.Code.NOT_FOUND, kit.Code.CONFLICT),
+    parts=kit.CallParts(summed=("discarded",), left="remaining", repeats=True),
+    view=kit.Sentences(discarded_many),
+    commands=(kit.Command(name="dead-letters discard", arguments=("ids",)),),
     forms=(
-        Form(
+        kit.Form(
             path=LIST + "/discard",
             title="Discard dead letters",
             button="Discard all of them",
@@ -170,7 +170,9 @@ async def replay_dead_letters(context: Context, call: Call[None, ReplayMany]) ->
         ),
     ),
 )
-async def discard_dead_letters(context: Context, call: Call[None, DiscardMany]) -> DiscardedMany:
+async def discard_dead_letters(
+    context: kit.Context, call: kit.Call[None, DiscardMany]
+) -> DiscardedMany:
     """Discard the dead letters that match a filter.
 
     The open ones, oldest first, at most 1,000 in a call. They stay, listed as discarded.
@@ -179,35 +181,35 @@ async def discard_dead_letters(context: Context, call: Call[None, DiscardMany]) 
     request = _request(context, call, wanted.filter, why=wanted.why, ids=wanted.ids)
     async with context.pool.connection() as connection:
         await _require_open(connection, wanted.ids or ())
-        discarded = 0 if wanted.dry_run else await discard(connection, request, up_to=NEWEST)
+        discarded = 0 if wanted.dry_run else await discard(connection, request, up_to=kit.NEWEST)
         plan = await plan_replay(connection, request)
     if not discarded and not plan.dead_letters:
         context.refuse_unknown(wanted.carrier_id)
     return DiscardedMany(dry_run=wanted.dry_run, discarded=discarded, remaining=plan.dead_letters)
 
 
-@operation(
+@kit.operation(
     "POST /v1/dead-letters/{id}/replay",
     scope="ops",
     tag=_TAG,
-    problems=(Code.NOT_FOUND, Code.CONFLICT, Code.INVALID_CURSOR),
+    problems=(kit.Code.NOT_FOUND, kit.Code.CONFLICT, kit.Code.INVALID_CURSOR),
     deadline_seconds=REPLAY_SECONDS,
-    parts=CallParts(summed=("messages", "corrected", "added")),
-    view=Sentences(replayed_one),
+    parts=kit.CallParts(summed=("messages", "corrected", "added")),
+    view=kit.Sentences(replayed_one),
     forms=(
-        Form(
+        kit.Form(
             path=LIST + "/{id}/replay",
             title="Replay dead letter {id}",
             button="Replay",
             preview="get_dead_letter",
-            would=Sentences(would_replay),
+            would=kit.Sentences(would_replay),
             then=LIST + "/{id}",
             section=LIST,
         ),
     ),
 )
 async def replay_dead_letter(
-    context: Context, call: Call[DeadLetterParameters, ReplayOne]
+    context: kit.Context, call: kit.Call[DeadLetterParameters, ReplayOne]
 ) -> ReplayedOne:
     """Replay a dead letter.
 
@@ -255,19 +257,19 @@ async def replay_dead_letter(
     )
 
 
-@operation(
+@kit.operation(
     "POST /v1/dead-letters/{id}/discard",
     scope="ops",
     tag=_TAG,
-    problems=(Code.NOT_FOUND, Code.CONFLICT),
-    view=Sentences("Dead letter {dead_letter_id} is discarded."),
+    problems=(kit.Code.NOT_FOUND, kit.Code.CONFLICT),
+    view=kit.Sentences("Dead letter {dead_letter_id} is discarded."),
     forms=(
-        Form(
+        kit.Form(
             path=LIST + "/{id}/discard",
             title="Discard dead letter {id}",
             button="Discard",
             preview="get_dead_letter",
-            would=Sentences(would_discard),
+            would=kit.Sentences(would_discard),
             then=LIST + "/{id}",
             section=LIST,
             is_drastic=True,
@@ -275,7 +277,7 @@ async def replay_dead_letter(
     ),
 )
 async def discard_dead_letter(
-    context: Context, call: Call[DeadLetterParameters, Discard]
+    context: kit.Context, call: kit.Call[DeadLetterParameters, Discard]
 ) -> DeadLetter:
     """Discard a dead letter.
 
@@ -284,7 +286,7 @@ async def discard_dead_letter(
     dead_letter_id = call.parameters.id
     request = _request(context, call, DeadLetterFilter(), why=call.body.why, ids=(dead_letter_id,))
     async with context.pool.connection() as connection:
-        discarded = await discard(connection, request, up_to=NEWEST)
+        discarded = await discard(connection, request, up_to=kit.NEWEST)
         dead_letter = await find_dead_letter(connection, dead_letter_id)
     if dead_letter is None:
         raise absent(dead_letter_id)
@@ -294,8 +296,8 @@ async def discard_dead_letter(
 
 
 def _request(
-    context: Context,
-    call: Call[Any, Any],
+    context: kit.Context,
+    call: kit.Call[Any, Any],
     wanted: DeadLetterFilter,
     *,
     why: str,
@@ -324,7 +326,7 @@ async def _require_open(connection: AsyncConnection[Any], ids: Iterable[int]) ->
 
 
 async def _run(
-    context: Context, request: RepairRequest, at: RunPosition, dead_letters_max: int
+    context: kit.Context, request: RepairRequest, at: RunPosition, dead_letters_max: int
 ) -> ReplayRun:
     return ReplayRun(
         connections=context.pool,
@@ -343,17 +345,19 @@ def _start(cursor: str | None, bound_to: Mapping[str, Any]) -> RunCursor:
     return (
         RunCursor(run_id=uuid4(), at=RunPosition(up_to=0))
         if cursor is None
-        else position_of(cursor, RunCursor, bound_to)
+        else kit.position_of(cursor, RunCursor, bound_to)
     )
 
 
 def _cursor(run: ReplayRun, bound_to: Mapping[str, Any]) -> str:
-    return encode_position(RunCursor(run_id=run.request.run_id, at=run.position), bound_to)
+    return kit.encode_position(RunCursor(run_id=run.request.run_id, at=run.position), bound_to)
 
 
 def _refuse(obstacle: Obstacle, dead_letter_id: int | None = None) -> NoReturn:
     about = "" if dead_letter_id is None else f"dead letter {dead_letter_id}: "
-    raise Problem(Code.CONFLICT, about + SENTENCES[obstacle], members={"obstacle": obstacle.value})
+    raise kit.Problem(
+        kit.Code.CONFLICT, about + SENTENCES[obstacle], members={"obstacle": obstacle.value}
+    )
 
 
 OPERATIONS: Final = (

@@ -6,17 +6,8 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
+from statesvc.api import kit
 from statesvc.api.erasure_words import erased, would_erase
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import NumberParameters, RequiredWhy
-from statesvc.http.call import Call
-from statesvc.http.call_progress import CallParts
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Command, FieldFace, Form
-from statesvc.http.operation import operation
-from statesvc.http.paging import after_number, encode_cursor
-from statesvc.http.problem import Code, Problem
-from statesvc.http.views import Sentences
 from statesvc.log.archived_files import require_archive
 from statesvc.privacy.erasure import (
     DeadLetterSearch,
@@ -29,12 +20,12 @@ from statesvc.privacy.erasure import (
 _SHIPMENT: Final = "/console/shipments/{carrier_id}/{tracking_number}"
 
 
-class ErasureRequest(ClosedModel):
+class ErasureRequest(kit.ClosedModel):
     """Reason for the erasure. The log stores it: no personal data there."""
 
     why: Annotated[
-        RequiredWhy,
-        FieldFace(help="recorded in the log: no personal data here"),
+        kit.RequiredWhy,
+        kit.FieldFace(help="recorded in the log: no personal data here"),
     ]
     discriminator: Annotated[
         str | None,
@@ -92,30 +83,30 @@ class ErasureAnswer(TypedDict):
     ]
 
 
-@operation(
+@kit.operation(
     "POST /v1/shipments/{carrier_id}/{tracking_number}/erase",
     scope="admin",
     tag="shipments",
     problems=(
-        Code.UNKNOWN_CARRIER,
-        Code.CONFLICT,
-        Code.TOMBSTONE_UNAVAILABLE,
-        Code.INVALID_CURSOR,
-        Code.ADDON_MISSING,
+        kit.Code.UNKNOWN_CARRIER,
+        kit.Code.CONFLICT,
+        kit.Code.TOMBSTONE_UNAVAILABLE,
+        kit.Code.INVALID_CURSOR,
+        kit.Code.ADDON_MISSING,
     ),
-    parts=CallParts(
+    parts=kit.CallParts(
         summed=("dead_letters_searched", "dead_letters_named"), first=("erased", "already_erased")
     ),
-    view=Sentences(erased),
-    commands=(Command(name="erase", arguments=("carrier_id", "tracking_number")),),
+    view=kit.Sentences(erased),
+    commands=(kit.Command(name="erase", arguments=("carrier_id", "tracking_number")),),
     forms=(
-        Form(
+        kit.Form(
             path=_SHIPMENT + "/erase",
             title="Erase the personal data of {tracking_number}",
             button="Erase it for ever",
             fields=("discriminator",),
             preview="list_legal_holds",
-            would=Sentences(would_erase),
+            would=kit.Sentences(would_erase),
             then=_SHIPMENT,
             section="/console/shipments",
             is_drastic=True,
@@ -123,7 +114,7 @@ class ErasureAnswer(TypedDict):
     ),
 )
 async def erase_shipment(
-    context: Context, call: Call[NumberParameters, ErasureRequest]
+    context: kit.Context, call: kit.Call[kit.NumberParameters, ErasureRequest]
 ) -> ErasureAnswer:
     """Erase a shipment's personal data.
 
@@ -142,14 +133,14 @@ async def erase_shipment(
         backup_days=context.backup_days,
     )
     bound_to: dict[str, Any] = {"erase": erasure.carrier_id, "number": erasure.number}
-    after = after_number(wanted.cursor, bound_to)
+    after = kit.after_number(wanted.cursor, bound_to)
     keyring = await context.keyring()
     async with context.pool.connection() as connection:
         await require_archive(connection, "an erasure")
         try:
             done = await erase(connection, erasure)
         except UnderLegalHoldError as error:
-            raise Problem(Code.CONFLICT, str(error)) from error
+            raise kit.Problem(kit.Code.CONFLICT, str(error)) from error
         search = DeadLetterSearch(
             carrier_id=erasure.carrier_id,
             number=erasure.number,
@@ -171,7 +162,7 @@ async def erase_shipment(
         "next_cursor": (
             None
             if dead_letters.next_after is None
-            else encode_cursor([dead_letters.next_after], bound_to)
+            else kit.encode_cursor([dead_letters.next_after], bound_to)
         ),
     }
 

@@ -7,16 +7,9 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
+from statesvc.api import kit
 from statesvc.api.key_words import revoked
-from statesvc.api.operation_context import Context
-from statesvc.http.call import Call
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Command, ConsolePage, FieldFace, Form
 from statesvc.http.keys.key_store import OWNER, Scope, StoredKey, create_key, list_keys
-from statesvc.http.operation import WHY_TAKEN, operation
-from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
-from statesvc.http.problem import CREATED, Code, Problem
-from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.log.tombstones import Tombstone, TombstoneKind
 from statesvc.subscriptions.key_revocation import revoke_key
 
@@ -26,7 +19,7 @@ _RENAMED: Final = {"key_id": "id"}
 _NAME_CHARS_MAX: Final = 200
 
 
-class KeysParameters(PageParameters):
+class KeysParameters(kit.PageParameters):
     """Keys, the newest first."""
 
     revoked: Annotated[
@@ -39,7 +32,7 @@ class KeysParameters(PageParameters):
     ] = None
 
 
-class KeyParameters(ClosedModel):
+class KeyParameters(kit.ClosedModel):
     """A key."""
 
     key_id: Annotated[
@@ -50,13 +43,13 @@ class KeyParameters(ClosedModel):
             pattern=r"^[^\x00]+$",
             description="Its id, which stands in the key itself.",
         ),
-        FieldFace(
+        kit.FieldFace(
             help="its id, or as many characters of it as are unique", listed_by="list_api_keys"
         ),
     ]
 
 
-class KeyRequest(ClosedModel):
+class KeyRequest(kit.ClosedModel):
     """A key to make."""
 
     name: Annotated[
@@ -84,7 +77,7 @@ class KeyRequest(ClosedModel):
     expires_at: Annotated[
         AwareDatetime | None,
         Field(description="From then on it opens nothing. Null: it is good until it is revoked."),
-        FieldFace(metavar="T"),
+        kit.FieldFace(metavar="T"),
     ] = None
 
 
@@ -117,25 +110,25 @@ class RevokedKey(TypedDict):
     ]
 
 
-@operation(
+@kit.operation(
     "GET /v1/keys",
     scope="admin",
     tag=_TAG,
-    problems=(Code.INVALID_CURSOR,),
-    view=Table(
-        Column("key_id", "ID"),
+    problems=(kit.Code.INVALID_CURSOR,),
+    view=kit.Table(
+        kit.Column("key_id", "ID"),
         "name",
         "owner",
         "scopes",
         "created_at",
-        Column("last_used_at", "Last used"),
+        kit.Column("last_used_at", "Last used"),
         "expires_at",
         "revoked_at",
         empty="There are no keys.",
     ),
-    commands=(Command(name="keys list", fields=("revoked",), renamed=_RENAMED),),
+    commands=(kit.Command(name="keys list", fields=("revoked",), renamed=_RENAMED),),
     pages=(
-        ConsolePage(
+        kit.ConsolePage(
             path=_LIST,
             title="Keys",
             menu="Keys",
@@ -147,14 +140,18 @@ class RevokedKey(TypedDict):
         ),
     ),
 )
-async def list_api_keys(context: Context, call: Call[KeysParameters, None]) -> Page[StoredKey]:
+async def list_api_keys(
+    context: kit.Context, call: kit.Call[KeysParameters, None]
+) -> kit.Page[StoredKey]:
     """List API keys.
 
     With their last use, and when they expire; never the keys themselves.
     """
     wanted = call.parameters
     bound_to: dict[str, Any] = {"list": "keys", "revoked": wanted.revoked}
-    after = None if wanted.cursor is None else decode_cursor(wanted.cursor, bound_to, fields=1)[0]
+    after = (
+        None if wanted.cursor is None else kit.decode_cursor(wanted.cursor, bound_to, fields=1)[0]
+    )
     async with context.pool.connection() as connection:
         keys = await list_keys(connection)
     keys = [
@@ -164,43 +161,47 @@ async def list_api_keys(context: Context, call: Call[KeysParameters, None]) -> P
     ]
     start = next((place for place, key in enumerate(keys, 1) if key.key_id == after), 0)
     page = keys[start : start + wanted.limit]
-    return Page(
+    return kit.Page(
         page,
-        encode_cursor([page[-1].key_id], bound_to) if len(keys) > start + wanted.limit else None,
+        kit.encode_cursor([page[-1].key_id], bound_to)
+        if len(keys) > start + wanted.limit
+        else None,
     )
 
 
-@operation(
+@kit.operation(
     "POST /v1/keys",
     scope="admin",
     tag=_TAG,
-    statuses={CREATED: "made; `key` is shown once"},
+    statuses={kit.CREATED: "made; `key` is shown once"},
     rules=("`expires_at` lies ahead.",),
-    request_headers=WHY_TAKEN,
+    request_headers=kit.WHY_TAKEN,
     commands=(
-        Command(
+        kit.Command(
             name="keys create",
             summary="create an API key, which is shown once",
             renamed=_RENAMED,
-            view=Sentences("{key}"),
+            view=kit.Sentences("{key}"),
         ),
     ),
     forms=(
-        Form(
+        kit.Form(
             path=_LIST + "/create",
             title="Create a key",
             button="Create a key",
             fields=("name", "scopes", "owner", "expires_at"),
-            would=Sentences("The next page shows the key, once. Only its hash is stored."),
+            would=kit.Sentences("The next page shows the key, once. Only its hash is stored."),
             view=(
-                Details("key", "key_id", "name", "owner", "scopes", "expires_at"),
-                Sentences("It is shown this once. Loading this page again creates another one."),
+                kit.Details("key", "key_id", "name", "owner", "scopes", "expires_at"),
+                kit.Sentences(
+                    "It is shown this once. Loading this page again creates another one."
+                ),
             ),
             then=_LIST,
         ),
     ),
 )
-async def create_api_key(context: Context, call: Call[None, KeyRequest]) -> MadeKey:
+async def create_api_key(context: kit.Context, call: kit.Call[None, KeyRequest]) -> MadeKey:
     """Create an API key.
 
     Only its hash is stored. Recorded as an operator action.
@@ -218,7 +219,7 @@ async def create_api_key(context: Context, call: Call[None, KeyRequest]) -> Made
                 **call.why,
             )
         except ValueError as error:
-            raise Problem(Code.INVALID_REQUEST, str(error)) from None
+            raise kit.Problem(kit.Code.INVALID_REQUEST, str(error)) from None
     return {
         "key_id": key_id,
         "key": key,
@@ -229,20 +230,20 @@ async def create_api_key(context: Context, call: Call[None, KeyRequest]) -> Made
     }
 
 
-@operation(
+@kit.operation(
     "DELETE /v1/keys/{key_id}",
     scope="admin",
     tag=_TAG,
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND, Code.CONFLICT, Code.TOMBSTONE_UNAVAILABLE),
-    view=Sentences(revoked),
-    commands=(Command(name="keys revoke", renamed=_RENAMED),),
+    request_headers=kit.WHY_TAKEN,
+    problems=(kit.Code.NOT_FOUND, kit.Code.CONFLICT, kit.Code.TOMBSTONE_UNAVAILABLE),
+    view=kit.Sentences(revoked),
+    commands=(kit.Command(name="keys revoke", renamed=_RENAMED),),
     forms=(
-        Form(
+        kit.Form(
             path=_LIST + "/{key_id}/revoke",
             title="Revoke key {key_id}",
             button="Revoke",
-            would=Sentences(
+            would=kit.Sentences(
                 "The key opens nothing within 5 seconds. Subscriptions that no other key of its"
                 " owner covers are disabled."
             ),
@@ -251,7 +252,7 @@ async def create_api_key(context: Context, call: Call[None, KeyRequest]) -> Made
         ),
     ),
 )
-async def revoke_api_key(context: Context, call: Call[KeyParameters, None]) -> RevokedKey:
+async def revoke_api_key(context: kit.Context, call: kit.Call[KeyParameters, None]) -> RevokedKey:
     """Revoke an API key.
 
     In effect within 5 seconds. Subscriptions that no other key of its owner covers are
@@ -266,13 +267,15 @@ async def revoke_api_key(context: Context, call: Call[KeyParameters, None]) -> R
         if disabled is None and key_id not in {
             key.key_id for key in await list_keys(connection) if key.revoked_at is not None
         }:
-            raise Problem(Code.NOT_FOUND, "no key has this id: `statesvc keys list` shows them")
+            raise kit.Problem(
+                kit.Code.NOT_FOUND, "no key has this id: `statesvc keys list` shows them"
+            )
     places = await context.publish(
         [Tombstone(kind=TombstoneKind.API_KEY, subject=key_id, details={})]
     )
     if disabled is None:
-        raise Problem(
-            Code.CONFLICT,
+        raise kit.Problem(
+            kit.Code.CONFLICT,
             "no live key has this id, it was revoked before: `statesvc keys list` shows the live"
             " ones",
         )

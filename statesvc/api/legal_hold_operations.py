@@ -4,18 +4,10 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from statesvc.api import kit
 from statesvc.api.erasure_words import would_hold, would_release
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Name, RequiredWhy
 from statesvc.bodies import legal_holds
 from statesvc.bodies.legal_holds import HoldRefusal, LegalHold, place_hold, release_hold
-from statesvc.http.call import Call
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Command, ConsolePage, FieldFace, Form
-from statesvc.http.operation import operation
-from statesvc.http.paging import Page, PageParameters, before_number, encode_cursor
-from statesvc.http.problem import CREATED, Code, Problem
-from statesvc.http.views import Column, Sentences, Table
 from statesvc.log.archived_files import require_archive
 
 _TAG: Final = "legal holds"
@@ -23,60 +15,60 @@ _NUMBER: Final = ("carrier_id", "tracking_number")
 _SHIPMENT: Final = "/console/shipments/{carrier_id}/{tracking_number}"
 
 
-class LegalHoldsParameters(PageParameters):
+class LegalHoldsParameters(kit.PageParameters):
     """Legal holds, the newest first."""
 
-    carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
+    carrier_id: Annotated[kit.Name | None, Field(description="Only those of this carrier.")] = None
     tracking_number: Annotated[
-        Name | None,
+        kit.Name | None,
         Field(
             description=(
                 "Only those on this number. With `carrier_id` in any spelling, without it in none"
                 " of a carrier's own."
             )
         ),
-        FieldFace(flag="--tracking"),
+        kit.FieldFace(flag="--tracking"),
     ] = None
     released: Annotated[
-        bool, Field(description="Those that were released, too."), FieldFace(flag="--all")
+        bool, Field(description="Those that were released, too."), kit.FieldFace(flag="--all")
     ] = False
 
 
-class LegalHoldPlacement(ClosedModel):
+class LegalHoldPlacement(kit.ClosedModel):
     """A hold to place, on all shipments that bear the number."""
 
-    carrier_id: Annotated[Name, FieldFace(help="a carrier id")]
+    carrier_id: Annotated[kit.Name, kit.FieldFace(help="a carrier id")]
     tracking_number: Annotated[
-        Name,
+        kit.Name,
         Field(description="In any spelling: case, blanks and hyphens do not matter."),
-        FieldFace(metavar="tracking"),
+        kit.FieldFace(metavar="tracking"),
     ]
-    why: RequiredWhy
+    why: kit.RequiredWhy
 
 
 class LegalHoldRelease(LegalHoldPlacement):
     """A hold to release."""
 
 
-@operation(
+@kit.operation(
     "GET /v1/legal-holds",
     scope="audit",
     tag=_TAG,
-    problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER),
-    view=Table(
+    problems=(kit.Code.INVALID_CURSOR, kit.Code.UNKNOWN_CARRIER),
+    view=kit.Table(
         "carrier_id",
-        Column("tracking_number", link="/console/shipments/{carrier_id}/{tracking_number}"),
+        kit.Column("tracking_number", link="/console/shipments/{carrier_id}/{tracking_number}"),
         "placed_at",
-        Column("placed_by", "By"),
+        kit.Column("placed_by", "By"),
         "why",
         "released_at",
         "released_by",
-        Column("released_why", "Why released"),
+        kit.Column("released_why", "Why released"),
         empty="No legal hold is in force.",
     ),
-    commands=(Command(name="legal-hold list"),),
+    commands=(kit.Command(name="legal-hold list"),),
     pages=(
-        ConsolePage(
+        kit.ConsolePage(
             path="/console/legal-holds",
             title="Legal holds",
             section="/console/shipments",
@@ -85,15 +77,15 @@ class LegalHoldRelease(LegalHoldPlacement):
     ),
 )
 async def list_legal_holds(
-    context: Context, call: Call[LegalHoldsParameters, None]
-) -> Page[LegalHold]:
+    context: kit.Context, call: kit.Call[LegalHoldsParameters, None]
+) -> kit.Page[LegalHold]:
     """List legal holds."""
     wanted = call.parameters
     bound_to: dict[str, Any] = {
         "list": "legal-holds",
         **wanted.model_dump(include={"carrier_id", "tracking_number", "released"}),
     }
-    before = before_number(wanted.cursor, bound_to)
+    before = kit.before_number(wanted.cursor, bound_to)
     async with context.pool.connection() as connection:
         holds, more = await legal_holds.list_holds(
             connection,
@@ -105,30 +97,37 @@ async def list_legal_holds(
         )
     if not holds:
         context.refuse_unknown(wanted.carrier_id)
-    return Page(holds, None if more is None else encode_cursor([more], bound_to))
+    return kit.Page(holds, None if more is None else kit.encode_cursor([more], bound_to))
 
 
-@operation(
+@kit.operation(
     "POST /v1/legal-holds",
     scope="admin",
     tag=_TAG,
-    statuses={CREATED: "placed"},
-    problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.ADDON_MISSING),
-    view=Sentences("{carrier_id} {number}: held"),
-    commands=(Command(name="legal-hold place", arguments=_NUMBER),),
+    statuses={kit.CREATED: "placed"},
+    problems=(
+        kit.Code.NOT_FOUND,
+        kit.Code.UNKNOWN_CARRIER,
+        kit.Code.CONFLICT,
+        kit.Code.ADDON_MISSING,
+    ),
+    view=kit.Sentences("{carrier_id} {number}: held"),
+    commands=(kit.Command(name="legal-hold place", arguments=_NUMBER),),
     forms=(
-        Form(
+        kit.Form(
             path=_SHIPMENT + "/hold",
             title="Legal hold on {tracking_number}",
             button="Place it",
             preview="list_legal_holds",
-            would=Sentences(would_hold),
+            would=kit.Sentences(would_hold),
             then=_SHIPMENT,
             section="/console/shipments",
         ),
     ),
 )
-async def place_legal_hold(context: Context, call: Call[None, LegalHoldPlacement]) -> LegalHold:
+async def place_legal_hold(
+    context: kit.Context, call: kit.Call[None, LegalHoldPlacement]
+) -> LegalHold:
     """Place a legal hold.
 
     The bodies of all messages that name a shipment with this number outlive their archive, and the
@@ -141,27 +140,29 @@ async def place_legal_hold(context: Context, call: Call[None, LegalHoldPlacement
     return _held(context, outcome, call.body.carrier_id)
 
 
-@operation(
+@kit.operation(
     "POST /v1/legal-holds/release",
     scope="admin",
     tag=_TAG,
-    problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER),
-    view=Sentences("{carrier_id} {number}: released"),
-    commands=(Command(name="legal-hold release", arguments=_NUMBER),),
+    problems=(kit.Code.NOT_FOUND, kit.Code.UNKNOWN_CARRIER),
+    view=kit.Sentences("{carrier_id} {number}: released"),
+    commands=(kit.Command(name="legal-hold release", arguments=_NUMBER),),
     forms=(
-        Form(
+        kit.Form(
             path=_SHIPMENT + "/release-hold",
             title="Release the legal hold on {tracking_number}",
             button="Release it",
             preview="list_legal_holds",
-            would=Sentences(would_release),
+            would=kit.Sentences(would_release),
             then=_SHIPMENT,
             section="/console/shipments",
             is_drastic=True,
         ),
     ),
 )
-async def release_legal_hold(context: Context, call: Call[None, LegalHoldRelease]) -> LegalHold:
+async def release_legal_hold(
+    context: kit.Context, call: kit.Call[None, LegalHoldRelease]
+) -> LegalHold:
     """Release a legal hold.
 
     Retention goes on as for any other shipment. Recorded as an operator action.
@@ -171,16 +172,16 @@ async def release_legal_hold(context: Context, call: Call[None, LegalHoldRelease
     return _held(context, outcome, call.body.carrier_id)
 
 
-def _held(context: Context, outcome: LegalHold | HoldRefusal, carrier_id: str) -> LegalHold:
+def _held(context: kit.Context, outcome: LegalHold | HoldRefusal, carrier_id: str) -> LegalHold:
     if not isinstance(outcome, LegalHold):
         context.refuse_unknown(carrier_id)
     match outcome:
         case LegalHold():
             return outcome
         case HoldRefusal.UNKNOWN_NUMBER | HoldRefusal.NONE_STANDS:
-            raise Problem(Code.NOT_FOUND, outcome.value)
+            raise kit.Problem(kit.Code.NOT_FOUND, outcome.value)
         case HoldRefusal.STANDS_ALREADY:
-            raise Problem(Code.CONFLICT, outcome.value)
+            raise kit.Problem(kit.Code.CONFLICT, outcome.value)
 
 
 OPERATIONS: Final = (list_legal_holds, place_legal_hold, release_legal_hold)

@@ -9,16 +9,8 @@ from pydantic import AwareDatetime, Field, GetPydanticSchema
 from typing_extensions import TypedDict
 
 from events.entry.kinds import EntryName
+from statesvc.api import kit
 from statesvc.api.key_words import no_log_key
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import CursorText
-from statesvc.http.call import Call
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Command
-from statesvc.http.operation import RawAnswer, operation
-from statesvc.http.paging import Page
-from statesvc.http.problem import OK, Code, Problem
-from statesvc.http.views import Column, Sentences, Table
 from statesvc.log.checkpoints import SignedHead, covering_head, latest_head
 from statesvc.log.cursor import LogCursor, LostCursorError, read_cursor
 from statesvc.log.feed import MissingEntryError, read_entries
@@ -33,11 +25,11 @@ INDEX_MAX: Final = 2**62
 Index = Annotated[int, Field(ge=0, le=INDEX_MAX)]
 
 
-class FeedParameters(ClosedModel):
+class FeedParameters(kit.ClosedModel):
     """A range of the log."""
 
     after: Annotated[
-        CursorText,
+        kit.CursorText,
         Field(
             description=(
                 "`cursor` of the answer before, as it was given. Left out: from the first entry on."
@@ -80,7 +72,7 @@ class Feed(TypedDict):
     tree_size: Annotated[int, Field(description="How many entries the newest checkpoint covers.")]
 
 
-class CheckpointParameters(ClosedModel):
+class CheckpointParameters(kit.ClosedModel):
     """Selection of a checkpoint."""
 
     size: Annotated[
@@ -110,13 +102,13 @@ class LogKey(TypedDict):
     retired_at: AwareDatetime | None
 
 
-@operation(
+@kit.operation(
     "GET /v1/feed",
     scope="audit",
     tag="log",
-    problems=(Code.INVALID_CURSOR, Code.CURSOR_LOST, Code.LOG_UNAVAILABLE),
+    problems=(kit.Code.INVALID_CURSOR, kit.Code.CURSOR_LOST, kit.Code.LOG_UNAVAILABLE),
 )
-async def read_feed(context: Context, call: Call[FeedParameters, None]) -> Feed:
+async def read_feed(context: kit.Context, call: kit.Call[FeedParameters, None]) -> Feed:
     """Read the log by index.
 
     All entries in the log's single order: never skips an entry that committed late, never
@@ -134,13 +126,13 @@ async def read_feed(context: Context, call: Call[FeedParameters, None]) -> Feed:
                 archive=context.log_archive(),
             )
         except MissingEntryError as error:
-            raise Problem(Code.INTERNAL_ERROR, str(error)) from error
+            raise kit.Problem(kit.Code.INTERNAL_ERROR, str(error)) from error
         except LostCursorError as error:
             raise lost_cursor(error) from error
     # a client that waited beyond the end would miss what comes before its place
     if page.after.epoch > page.epoch or page.after.index >= max(page.tree_size, 1):
-        raise Problem(
-            Code.INVALID_CURSOR,
+        raise kit.Problem(
+            kit.Code.INVALID_CURSOR,
             f"the log has {page.tree_size} entries: `after` was given by another log",
         )
     last = page.after.index + len(page.entries)
@@ -163,17 +155,17 @@ async def read_feed(context: Context, call: Call[FeedParameters, None]) -> Feed:
     }
 
 
-@operation(
+@kit.operation(
     "GET /v1/checkpoint",
     scope="read",
     tag="log",
     response_types=(_TEXT,),
-    statuses={OK: "the note"},
-    problems=(Code.NOT_FOUND,),
+    statuses={kit.OK: "the note"},
+    problems=(kit.Code.NOT_FOUND,),
 )
 async def get_checkpoint(
-    context: Context, call: Call[CheckpointParameters, None]
-) -> RawAnswer[None]:
+    context: kit.Context, call: kit.Call[CheckpointParameters, None]
+) -> kit.RawAnswer[None]:
     """Show the log's signed head.
 
     A C2SP tlog-checkpoint as signed note, Ed25519. Keep a copy elsewhere: `statesvc verify
@@ -184,34 +176,36 @@ async def get_checkpoint(
     # a proxy that serves an old head would hide that the log was cut off
     call.headers[hdrs.CACHE_CONTROL] = "no-cache"
     second = head.second_signature if call.parameters.second_signature else None
-    return RawAnswer((head.note + (second or "")).encode(), _TEXT, "utf-8")
+    return kit.RawAnswer((head.note + (second or "")).encode(), _TEXT, "utf-8")
 
 
-@operation(
+@kit.operation(
     "GET /v1/checkpoint/keys",
     scope="read",
     tag="log",
     view=(
-        Table(
-            Column("id"),
-            Column("created_at", "Created"),
-            Column("retired_at", "Retired"),
+        kit.Table(
+            kit.Column("id"),
+            kit.Column("created_at", "Created"),
+            kit.Column("retired_at", "Retired"),
             "key",
         ),
-        Sentences(no_log_key),
+        kit.Sentences(no_log_key),
     ),
     commands=(
-        Command(
+        kit.Command(
             name="keys log",
             summary="print the log's public keys, for verifiers",
         ),
     ),
 )
-async def list_checkpoint_keys(context: Context, _call: Call[None, None]) -> Page[LogKey]:
+async def list_checkpoint_keys(
+    context: kit.Context, _call: kit.Call[None, None]
+) -> kit.Page[LogKey]:
     """List the keys of the log's heads."""
     async with context.pool.connection() as connection:
         keys = await read_keys(connection)
-    return Page(
+    return kit.Page(
         [
             LogKey(
                 id=key.verifier.key_id.hex(),
@@ -226,10 +220,10 @@ async def list_checkpoint_keys(context: Context, _call: Call[None, None]) -> Pag
     )
 
 
-def lost_cursor(error: LostCursorError) -> Problem:
+def lost_cursor(error: LostCursorError) -> kit.Problem:
     """Return the answer to a reader of entries that were lost."""
-    return Problem(
-        Code.CURSOR_LOST,
+    return kit.Problem(
+        kit.Code.CURSOR_LOST,
         str(error),
         members={"epoch": error.go_on.epoch, "go_on_after": str(error.go_on)},
     )
@@ -238,8 +232,8 @@ def lost_cursor(error: LostCursorError) -> Problem:
 async def head_of(connection: AsyncConnection[Any], size: int | None) -> SignedHead:
     head = await (latest_head(connection) if size is None else covering_head(connection, size))
     if head is None:
-        raise Problem(
-            Code.NOT_FOUND,
+        raise kit.Problem(
+            kit.Code.NOT_FOUND,
             "the log has no such checkpoint yet: it is signed within a second of what it covers",
         )
     return head

@@ -6,12 +6,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from events.carriers import CARRIERS
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Name
-from statesvc.http.call import Call
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.operation import operation
-from statesvc.http.problem import Code, Problem, Violation
+from statesvc.api import kit
 from statesvc.http.unknown_carrier import no_such_carrier
 from statesvc.shipments.lookup import PrintedNumber, look_up_numbers
 from statesvc.shipments.models import ListedShipment
@@ -19,18 +14,18 @@ from statesvc.shipments.models import ListedShipment
 NUMBERS_MAX: Final = 200
 
 
-class NumberToLookUp(ClosedModel):
+class NumberToLookUp(kit.ClosedModel):
     """A tracking number, with its carrier if known."""
 
     tracking_number: Annotated[
-        Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")
+        kit.Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")
     ]
     carrier_id: Annotated[
-        Name | None, Field(description="Only this carrier's; left out: whichever carrier's.")
+        kit.Name | None, Field(description="Only this carrier's; left out: whichever carrier's.")
     ] = None
 
 
-class NumbersToLookUp(ClosedModel):
+class NumbersToLookUp(kit.ClosedModel):
     """Numbers to look up."""
 
     numbers: Annotated[list[NumberToLookUp], Field(min_length=1, max_length=NUMBERS_MAX)]
@@ -58,8 +53,10 @@ class LookedUpNumbers(TypedDict):
     items: list[LookedUpNumber]
 
 
-@operation("POST /v1/shipments/lookup", scope="read", tag="shipments")
-async def look_up_shipments(context: Context, call: Call[None, NumbersToLookUp]) -> LookedUpNumbers:
+@kit.operation("POST /v1/shipments/lookup", scope="read", tag="shipments")
+async def look_up_shipments(
+    context: kit.Context, call: kit.Call[None, NumbersToLookUp]
+) -> LookedUpNumbers:
     """Look up many tracking numbers.
 
     At most 200, of a single carrier or of any; answered in the order asked. A number with
@@ -70,13 +67,17 @@ async def look_up_shipments(context: Context, call: Call[None, NumbersToLookUp])
     async with context.pool.connection() as connection:
         found = await look_up_numbers(connection, asked)
     wrong = [
-        Violation(f"/body/numbers/{index}/carrier_id", no_such_carrier(one.carrier_id, CARRIERS))
+        kit.Violation(
+            f"/body/numbers/{index}/carrier_id", no_such_carrier(one.carrier_id, CARRIERS)
+        )
         for index, (one, shipments) in enumerate(zip(asked, found, strict=True))
         # only where nothing was found: shipments of a carrier that was removed are still there
         if one.carrier_id is not None and not shipments and one.carrier_id not in CARRIERS
     ]
     if wrong:
-        raise Problem(Code.INVALID_REQUEST, "the body breaks the contract", violations=wrong)
+        raise kit.Problem(
+            kit.Code.INVALID_REQUEST, "the body breaks the contract", violations=wrong
+        )
     return {
         "items": [
             {

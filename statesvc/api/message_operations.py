@@ -9,17 +9,10 @@ from aiohttp import hdrs
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
+from statesvc.api import kit
 from statesvc.api import message_words as words
-from statesvc.api.operation_context import Context
-from statesvc.api.personal_reads import Include, reads_personal
 from statesvc.bodies.find_bodies import BodyLocation
 from statesvc.bodies.masked_body import mask_body
-from statesvc.http.call import Call
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import ConsolePage
-from statesvc.http.operation import WHY_TAKEN, operation
-from statesvc.http.problem import Code, Problem
-from statesvc.http.views import Column, Details, Excerpt, Sentences
 from statesvc.shipments.models import text_of
 from statesvc.shipments.stored_message import FoundMessage, find_message, may_be_spooled, open_body
 
@@ -29,11 +22,11 @@ _PII = (
 )
 
 
-class MessageParameters(ClosedModel):
+class MessageParameters(kit.ClosedModel):
     """A message."""
 
     message_id: UUID
-    include: Include = None
+    include: kit.Include = None
     structure: Annotated[
         bool, Field(description="With `body_structure`: the body with every value masked.")
     ] = False
@@ -113,14 +106,14 @@ class ShownMessage(TypedDict):
     ]
 
 
-@operation(
+@kit.operation(
     "GET /v1/messages/{message_id}",
     scope="audit",
     tag="messages",
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND, Code.BODY_UNAVAILABLE),
+    request_headers=kit.WHY_TAKEN,
+    problems=(kit.Code.NOT_FOUND, kit.Code.BODY_UNAVAILABLE),
     view=(
-        Details(
+        kit.Details(
             "carrier_id",
             "received_at",
             "state",
@@ -128,18 +121,18 @@ class ShownMessage(TypedDict):
             "events",
             "attempts",
             "settled_at",
-            Column("normalizer", "Read by"),
+            kit.Column("normalizer", "Read by"),
             "worker",
             "shipments",
-            Column("body_place", "Body"),
-            Column("body_commitment", "Commitment of the body"),
+            kit.Column("body_place", "Body"),
+            kit.Column("body_commitment", "Commitment of the body"),
             "headers",
         ),
-        Excerpt(words.body, "What the carrier sent"),
-        Sentences(words.about_body),
+        kit.Excerpt(words.body, "What the carrier sent"),
+        kit.Sentences(words.about_body),
     ),
     pages=(
-        ConsolePage(
+        kit.ConsolePage(
             path="/console/messages/{message_id}",
             title="Message {message_id}",
             section="/console/dead-letters",
@@ -148,19 +141,24 @@ class ShownMessage(TypedDict):
         ),
     ),
 )
-async def get_message(context: Context, call: Call[MessageParameters, None]) -> ShownMessage:
+async def get_message(
+    context: kit.Context, call: kit.Call[MessageParameters, None]
+) -> ShownMessage:
     """Show a message.
 
     The outcome of a webhook and the place of its body; with `include=personal` the body byte
     for byte; with `structure` the body with every value masked.
     """
-    message_id, personal = call.parameters.message_id, reads_personal(call, call.parameters.include)
+    message_id, personal = (
+        call.parameters.message_id,
+        kit.reads_personal(call, call.parameters.include),
+    )
     call.headers[hdrs.CACHE_CONTROL] = "no-store"
     async with context.pool.connection() as connection:
         found = await find_message(connection, message_id, folder=context.archive)
         if found is None:
-            raise Problem(
-                Code.NOT_FOUND,
+            raise kit.Problem(
+                kit.Code.NOT_FOUND,
                 "no message has this id yet; if it was acknowledged while the database was away,"
                 " it waits in a spool and is shown once that is drained"
                 if await may_be_spooled(connection, message_id)
@@ -176,7 +174,7 @@ async def get_message(context: Context, call: Call[MessageParameters, None]) -> 
             shown["body_structure"] = None if opened is None else _structure(opened)
         if personal:
             if found.unavailable is not None:
-                raise Problem(Code.BODY_UNAVAILABLE, found.unavailable)
+                raise kit.Problem(kit.Code.BODY_UNAVAILABLE, found.unavailable)
             body = await open_body(connection, found, await context.keyring())
             _add_body(shown, body)
             if body is not None:

@@ -8,14 +8,9 @@ from typing_extensions import TypedDict
 
 from events.merkle.checkpoint import read_checkpoint
 from events.merkle.proof_forms import Inclusion, cose_receipt, tlog_proof
+from statesvc.api import kit
 from statesvc.api.log_operations import INDEX_MAX, Index, head_of
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Name
-from statesvc.http.call import Call
-from statesvc.http.closed_model import ClosedModel
 from statesvc.http.document_forms import preferred
-from statesvc.http.operation import RawAnswer, operation, printed
-from statesvc.http.problem import Code, Problem
 from statesvc.log import proofs
 from statesvc.log.signing_keys import open_signers, read_keys
 from statesvc.shipments.models import Hash
@@ -25,12 +20,12 @@ _TEXT: Final = "text/plain"
 _COSE: Final = "application/cose"
 
 
-class InclusionParameters(ClosedModel):
+class InclusionParameters(kit.ClosedModel):
     """An entry by its index, or an event by its ids."""
 
     index: Index | None = None
-    carrier_id: Name | None = None
-    event_id: Name | None = None
+    carrier_id: kit.Name | None = None
+    event_id: kit.Name | None = None
     size: Annotated[
         Index | None,
         Field(
@@ -59,7 +54,7 @@ class InclusionAnswer(TypedDict):
     checkpoint: Annotated[str, Field(description="The signed note that says this size and root.")]
 
 
-class ConsistencyParameters(ClosedModel):
+class ConsistencyParameters(kit.ClosedModel):
     """Two sizes of the log."""
 
     from_size: Annotated[
@@ -85,17 +80,22 @@ class ConsistencyAnswer(_Sizes):
     checkpoint: Annotated[str, Field(description="The newest signed note; covers `to`.")]
 
 
-@operation(
+@kit.operation(
     "GET /v1/proofs/inclusion",
     scope="read",
     tag="log",
     rules=("It takes `index`, or `carrier_id` and `event_id`.",),
     response_types=(_JSON, _TEXT, _COSE),
-    problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.NOT_SEALED, Code.LOG_UNAVAILABLE),
+    problems=(
+        kit.Code.NOT_FOUND,
+        kit.Code.UNKNOWN_CARRIER,
+        kit.Code.NOT_SEALED,
+        kit.Code.LOG_UNAVAILABLE,
+    ),
 )
 async def prove_inclusion(
-    context: Context, call: Call[InclusionParameters, None]
-) -> RawAnswer[InclusionAnswer]:
+    context: kit.Context, call: kit.Call[InclusionParameters, None]
+) -> kit.RawAnswer[InclusionAnswer]:
     """Prove that an entry is in the log.
 
     `Accept: text/plain` asks for a C2SP tlog-proof, `application/cose` for a COSE receipt
@@ -112,23 +112,23 @@ async def prove_inclusion(
         head = await head_of(connection, wanted.size)
         # sealed within a second: the client may ask again, so this is no 404
         if index >= head.tree_size:
-            raise Problem(
-                Code.NOT_SEALED,
+            raise kit.Problem(
+                kit.Code.NOT_SEALED,
                 f"the checkpoint covers {head.tree_size} entries, the last one is"
                 f" {head.tree_size - 1}",
             )
         try:
             proof = await proofs.prove_inclusion(connection, index, head)
         except proofs.ContradictionError as error:
-            raise Problem(Code.INTERNAL_ERROR, str(error)) from error
+            raise kit.Problem(kit.Code.INTERNAL_ERROR, str(error)) from error
         inclusion = Inclusion(index, tuple(proof.path))
         if form == _COSE:
             keyring = await context.keyring()
             signer = open_signers(await read_keys(connection), keyring.master)[-1]
             receipt = cose_receipt(inclusion, read_checkpoint(head.note), signer)
-            return RawAnswer(receipt, _COSE)
+            return kit.RawAnswer(receipt, _COSE)
     if form == _TEXT:
-        return RawAnswer(tlog_proof(inclusion, head.note).encode(), _TEXT, "utf-8")
+        return kit.RawAnswer(tlog_proof(inclusion, head.note).encode(), _TEXT, "utf-8")
     found: InclusionAnswer = {
         "index": index,
         "tree_size": head.tree_size,
@@ -137,17 +137,17 @@ async def prove_inclusion(
         "root": head.root.hex(),
         "checkpoint": head.note,
     }
-    return RawAnswer(printed(found))
+    return kit.RawAnswer(kit.printed(found))
 
 
-@operation(
+@kit.operation(
     "GET /v1/proofs/consistency",
     scope="read",
     tag="log",
-    problems=(Code.NOT_FOUND, Code.NOT_SEALED),
+    problems=(kit.Code.NOT_FOUND, kit.Code.NOT_SEALED),
 )
 async def prove_consistency(
-    context: Context, call: Call[ConsistencyParameters, None]
+    context: kit.Context, call: kit.Call[ConsistencyParameters, None]
 ) -> ConsistencyAnswer:
     """Prove that the log only grew."""
     wanted = call.parameters
@@ -155,15 +155,15 @@ async def prove_consistency(
         head = await head_of(connection, None)
         to_size = head.tree_size if wanted.to_size is None else wanted.to_size
         if not wanted.from_size <= to_size <= head.tree_size:
-            raise Problem(
-                Code.NOT_SEALED,
+            raise kit.Problem(
+                kit.Code.NOT_SEALED,
                 f"give sizes in their order, up to {head.tree_size}, which the newest"
                 " checkpoint has",
             )
         try:
             proof = await proofs.prove_consistency(connection, wanted.from_size, to_size, head)
         except proofs.ContradictionError as error:
-            raise Problem(Code.INTERNAL_ERROR, str(error)) from error
+            raise kit.Problem(kit.Code.INTERNAL_ERROR, str(error)) from error
     return {
         "from": proof.first,
         "to": proof.second,
@@ -175,16 +175,16 @@ async def prove_consistency(
 
 
 async def _index_of(
-    context: Context, connection: AsyncConnection[Any], carrier_id: str, event_id: str
+    context: kit.Context, connection: AsyncConnection[Any], carrier_id: str, event_id: str
 ) -> int:
     known, index = await proofs.position_of_event(
         connection, carrier_id=carrier_id, event_id=event_id, archive=context.log_archive()
     )
     if not known:
         context.refuse_unknown(carrier_id)
-        raise Problem(Code.NOT_FOUND, "the log has no such event")
+        raise kit.Problem(kit.Code.NOT_FOUND, "the log has no such event")
     if index is None:
-        raise Problem(Code.NOT_SEALED, "the event is not sealed yet: ask again in a second")
+        raise kit.Problem(kit.Code.NOT_SEALED, "the event is not sealed yet: ask again in a second")
     return index
 
 

@@ -5,21 +5,13 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from statesvc.api import kit
 from statesvc.api import operating_words as words
 from statesvc.api.operating_words import seen_ago, several_versions
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import CarrierParameters, Why
 from statesvc.database.wakeups.wakeup import READY_NOW
 from statesvc.health import notices, worker_list
 from statesvc.health.notices import StoredNotice, mark_seen
 from statesvc.health.worker_list import RESCUES_MAX, WorkerStatus, rescues_last_hour
-from statesvc.http.call import Call
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Command, ConsolePage, FieldFace, Form
-from statesvc.http.operation import WHY_TAKEN, PartialChange, operation
-from statesvc.http.paging import NEWEST, Page, PageParameters, before_number, encode_cursor
-from statesvc.http.problem import Code, Problem
-from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.queue import carrier_quota as quotas
 from statesvc.queue.carrier_quota import (
     IN_FLIGHT_MAX,
@@ -51,7 +43,7 @@ class WorkersPage(TypedDict):
     ]
 
 
-class QuotaChange(PartialChange):
+class QuotaChange(kit.PartialChange):
     """Quota to set; a member that is left out stays as it is.
 
     The log stores `why`: no personal data there.
@@ -64,7 +56,7 @@ class QuotaChange(PartialChange):
             le=WEIGHT_MAX,
             description="Relative weight in each claim; the default is 1.",
         ),
-        FieldFace(label="Weight", metavar="W"),
+        kit.FieldFace(label="Weight", metavar="W"),
     ] = 1.0
     in_flight_max: Annotated[
         int | None,
@@ -73,7 +65,7 @@ class QuotaChange(PartialChange):
             le=IN_FLIGHT_MAX,
             description="Messages leased by workers at a time; null: no bound.",
         ),
-        FieldFace(
+        kit.FieldFace(
             label="Messages in hand at a time, at most",
             hint="Empty: no bound.",
             flag="--in-flight",
@@ -81,76 +73,76 @@ class QuotaChange(PartialChange):
             null="none",
         ),
     ] = None
-    why: Why = ""
+    why: kit.Why = ""
 
 
-class NoticesParameters(PageParameters):
+class NoticesParameters(kit.PageParameters):
     """Notices, the newest first."""
 
     unseen: Annotated[bool, Field(description="Only those that nobody marked as seen.")] = False
 
 
-class NoticeParameters(ClosedModel):
+class NoticeParameters(kit.ClosedModel):
     """A notice."""
 
-    notice_id: Annotated[int, Field(ge=1, le=NEWEST)]
+    notice_id: Annotated[int, Field(ge=1, le=kit.NEWEST)]
 
 
-@operation(
+@kit.operation(
     "GET /v1/queue",
     scope="ops",
     tag=_QUEUE,
     view=(
-        Table(
-            Column("name", "Carrier", link="/console/carriers/{name}"),
+        kit.Table(
+            kit.Column("name", "Carrier", link="/console/carriers/{name}"),
             "ready",
-            Column(words.oldest_ready, "Oldest"),
-            Column("leased", "In work"),
-            Column("scheduled", "Later"),
+            kit.Column(words.oldest_ready, "Oldest"),
+            kit.Column("leased", "In work"),
+            kit.Column("scheduled", "Later"),
             "held",
-            Column(words.oldest_held, "Held since"),
+            kit.Column(words.oldest_held, "Held since"),
             of="carriers",
             title="Messages",
             empty="No message waits.",
         ),
-        Sentences(words.notifications, words.waiting_dead_letters, words.capped),
+        kit.Sentences(words.notifications, words.waiting_dead_letters, words.capped),
     ),
-    commands=(Command(name="queue"),),
-    pages=(ConsolePage(path="/console/queue", title="Queue", menu="Queue", is_live=True),),
+    commands=(kit.Command(name="queue"),),
+    pages=(kit.ConsolePage(path="/console/queue", title="Queue", menu="Queue", is_live=True),),
 )
-async def get_queue(context: Context, _call: Call[None, None]) -> QueueDepths:
+async def get_queue(context: kit.Context, _call: kit.Call[None, None]) -> QueueDepths:
     """Show how much is waiting."""
     async with context.pool.connection() as connection:
         return await read_depths(connection, count_max=context.limits.counted)
 
 
-@operation(
+@kit.operation(
     "GET /v1/workers",
     scope="ops",
     tag=_QUEUE,
     view=(
-        Sentences(several_versions),
-        Table(
+        kit.Sentences(several_versions),
+        kit.Table(
             "role",
             "state",
-            Column(seen_ago, "Seen"),
+            kit.Column(seen_ago, "Seen"),
             "host",
-            Column("pid", "PID"),
-            Column("started_at", "Started"),
-            Column("leases", "Holds"),
-            Column("leases_lost", "Lost in a day"),
-            Column("version", wide=True),
-            Column("worker_id", "Process"),
+            kit.Column("pid", "PID"),
+            kit.Column("started_at", "Started"),
+            kit.Column("leases", "Holds"),
+            kit.Column("leases_lost", "Lost in a day"),
+            kit.Column("version", wide=True),
+            kit.Column("worker_id", "Process"),
             empty="No process has sent a heartbeat within a day.",
         ),
-        Sentences(
+        kit.Sentences(
             "Messages taken over within an hour from a worker whose lease had ended:"
             " {rescues_last_hour}."
         ),
     ),
-    commands=(Command(name="workers", renamed={"items": "workers"}),),
+    commands=(kit.Command(name="workers", renamed={"items": "workers"}),),
     pages=(
-        ConsolePage(
+        kit.ConsolePage(
             path="/console/workers",
             title="Workers",
             menu="Workers",
@@ -160,7 +152,7 @@ async def get_queue(context: Context, _call: Call[None, None]) -> QueueDepths:
         ),
     ),
 )
-async def list_workers(context: Context, _call: Call[None, None]) -> WorkersPage:
+async def list_workers(context: kit.Context, _call: kit.Call[None, None]) -> WorkersPage:
     """List workers.
 
     Those in trouble first.
@@ -178,35 +170,37 @@ async def list_workers(context: Context, _call: Call[None, None]) -> WorkersPage
     return {"items": workers, "next_cursor": None, "rescues_last_hour": rescues}
 
 
-@operation("GET /v1/quotas", scope="ops", tag=_QUEUE)
-async def list_quotas(context: Context, _call: Call[None, None]) -> Page[CarrierQuota]:
+@kit.operation("GET /v1/quotas", scope="ops", tag=_QUEUE)
+async def list_quotas(context: kit.Context, _call: kit.Call[None, None]) -> kit.Page[CarrierQuota]:
     """List quotas."""
     async with context.pool.connection() as connection:
-        return Page(await quotas.list_quotas(connection), None)
+        return kit.Page(await quotas.list_quotas(connection), None)
 
 
-@operation(
+@kit.operation(
     "GET /v1/quotas/{carrier_id}",
     scope="ops",
     tag=_QUEUE,
-    problems=(Code.UNKNOWN_CARRIER,),
-    view=Details("weight", Column("in_flight_max", "At most in flight"), title="Quota"),
+    problems=(kit.Code.UNKNOWN_CARRIER,),
+    view=kit.Details("weight", kit.Column("in_flight_max", "At most in flight"), title="Quota"),
 )
-async def get_quota(context: Context, call: Call[CarrierParameters, None]) -> CarrierQuota:
+async def get_quota(
+    context: kit.Context, call: kit.Call[kit.CarrierParameters, None]
+) -> CarrierQuota:
     """Show a carrier's quota."""
     carrier_id = context.carrier(call.parameters.carrier_id).carrier_id
     async with context.pool.connection() as connection:
         return await quota_of(connection, carrier_id)
 
 
-@operation(
+@kit.operation(
     "PUT /v1/quotas/{carrier_id}",
     scope="ops",
     tag=_QUEUE,
-    problems=(Code.UNKNOWN_CARRIER,),
-    view=Sentences(words.quota),
+    problems=(kit.Code.UNKNOWN_CARRIER,),
+    view=kit.Sentences(words.quota),
     commands=(
-        Command(
+        kit.Command(
             name="carriers quota",
             summary="show or set a carrier's weight and bound in each claim",
             fields=("weight", "in_flight_max", "why"),
@@ -214,7 +208,7 @@ async def get_quota(context: Context, call: Call[CarrierParameters, None]) -> Ca
         ),
     ),
     forms=(
-        Form(
+        kit.Form(
             path="/console/carriers/{carrier_id}/quota",
             title="Quota of {carrier_id}",
             button="Set it",
@@ -227,7 +221,7 @@ async def get_quota(context: Context, call: Call[CarrierParameters, None]) -> Ca
     ),
 )
 async def change_quota(
-    context: Context, call: Call[CarrierParameters, QuotaChange]
+    context: kit.Context, call: kit.Call[kit.CarrierParameters, QuotaChange]
 ) -> CarrierQuota:
     """Set a carrier's weight and bound.
 
@@ -254,23 +248,23 @@ async def change_quota(
     return changed
 
 
-@operation(
+@kit.operation(
     "GET /v1/notices",
     scope="ops",
     tag=_NOTICES,
-    problems=(Code.INVALID_CURSOR,),
-    view=Table(
-        Column("notice_id", "Notice"),
-        Column("created_at", "Noticed"),
+    problems=(kit.Code.INVALID_CURSOR,),
+    view=kit.Table(
+        kit.Column("notice_id", "Notice"),
+        kit.Column("created_at", "Noticed"),
         "kind",
         "target",
         "details",
-        Column("seen_by", "Seen by"),
+        kit.Column("seen_by", "Seen by"),
         empty="There are no notices.",
     ),
-    commands=(Command(name="notices list"),),
+    commands=(kit.Command(name="notices list"),),
     pages=(
-        ConsolePage(
+        kit.ConsolePage(
             path="/console/notices",
             title="Notices",
             menu="Notices",
@@ -281,7 +275,9 @@ async def change_quota(
         ),
     ),
 )
-async def list_notices(context: Context, call: Call[NoticesParameters, None]) -> Page[StoredNotice]:
+async def list_notices(
+    context: kit.Context, call: kit.Call[NoticesParameters, None]
+) -> kit.Page[StoredNotice]:
     """List notices.
 
     Events that the service noticed by itself and an operator should know: subscribers that only
@@ -289,33 +285,35 @@ async def list_notices(context: Context, call: Call[NoticesParameters, None]) ->
     """
     wanted = call.parameters
     bound_to: dict[str, Any] = {"list": "notices", "unseen": wanted.unseen}
-    before = before_number(wanted.cursor, bound_to)
+    before = kit.before_number(wanted.cursor, bound_to)
     async with context.pool.connection() as connection:
         items, more = await notices.list_notices(
             connection, unseen_only=wanted.unseen, before=before, limit=wanted.limit
         )
-    return Page(items, None if more is None else encode_cursor([more], bound_to))
+    return kit.Page(items, None if more is None else kit.encode_cursor([more], bound_to))
 
 
-@operation(
+@kit.operation(
     "POST /v1/notices/{notice_id}/seen",
     scope="ops",
     tag=_NOTICES,
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND,),
-    view=Sentences("Notice {notice_id} is marked as seen."),
-    commands=(Command(name="notices seen"),),
+    request_headers=kit.WHY_TAKEN,
+    problems=(kit.Code.NOT_FOUND,),
+    view=kit.Sentences("Notice {notice_id} is marked as seen."),
+    commands=(kit.Command(name="notices seen"),),
     forms=(
-        Form(
+        kit.Form(
             path="/console/notices/{notice_id}/seen",
             title="Notice {notice_id}",
             button="Mark as seen",
-            would=Sentences("It leaves the list of notices that nobody has seen."),
+            would=kit.Sentences("It leaves the list of notices that nobody has seen."),
             then="/console/notices",
         ),
     ),
 )
-async def mark_notice_seen(context: Context, call: Call[NoticeParameters, None]) -> StoredNotice:
+async def mark_notice_seen(
+    context: kit.Context, call: kit.Call[NoticeParameters, None]
+) -> StoredNotice:
     """Mark a notice as seen.
 
     Recorded as an operator action; the first viewer is kept.
@@ -324,7 +322,7 @@ async def mark_notice_seen(context: Context, call: Call[NoticeParameters, None])
     async with context.pool.connection() as connection:
         notice = await mark_seen(connection, notice_id, actor=call.caller.actor, details=call.why)
     if notice is None:
-        raise Problem(Code.NOT_FOUND, f"there is no notice {notice_id}")
+        raise kit.Problem(kit.Code.NOT_FOUND, f"there is no notice {notice_id}")
     return notice
 
 

@@ -6,11 +6,7 @@ from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
 from events.identity.recipes import number_of
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import NumberParameters
-from statesvc.http.call import Call
-from statesvc.http.operation import WHY_TAKEN, operation
-from statesvc.http.problem import Code, Problem
+from statesvc.api import kit
 from statesvc.shipments.references import (
     AttachedReferences,
     AttachedTo,
@@ -42,9 +38,11 @@ class ShipmentReferences(TypedDict):
     changed_at: Annotated[AwareDatetime, Field(description="When they were attached.")]
 
 
-@operation(f"GET {_ONE}", scope="read", tag=_TAG, problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER))
+@kit.operation(
+    f"GET {_ONE}", scope="read", tag=_TAG, problems=(kit.Code.NOT_FOUND, kit.Code.UNKNOWN_CARRIER)
+)
 async def get_shipment_references(
-    context: Context, call: Call[NumberParameters, None]
+    context: kit.Context, call: kit.Call[kit.NumberParameters, None]
 ) -> ShipmentReferences:
     """Show the references of a number."""
     number = attached_to(context, call.parameters)
@@ -52,21 +50,21 @@ async def get_shipment_references(
     async with context.pool.connection() as connection:
         attached = await read_references(connection, keyring, number)
     if attached is None:
-        raise Problem(
-            Code.NOT_FOUND, "no references are attached to this number, or they were erased"
+        raise kit.Problem(
+            kit.Code.NOT_FOUND, "no references are attached to this number, or they were erased"
         )
     return _shown(number, attached)
 
 
-@operation(
+@kit.operation(
     f"PUT {_ONE}",
     scope="ingest",
     tag=_TAG,
-    request_headers=WHY_TAKEN,
-    problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
+    request_headers=kit.WHY_TAKEN,
+    problems=(kit.Code.UNKNOWN_CARRIER, kit.Code.CONFLICT),
 )
 async def set_shipment_references(
-    context: Context, call: Call[NumberParameters, References]
+    context: kit.Context, call: kit.Call[kit.NumberParameters, References]
 ) -> ShipmentReferences:
     """Attach an order id and metadata to a number.
 
@@ -86,11 +84,11 @@ async def set_shipment_references(
                 connection, keyring, number, call.body, actor=call.caller.actor, why=call.why
             )
         except NumberErasedError as error:
-            raise Problem(Code.CONFLICT, str(error)) from None
+            raise kit.Problem(kit.Code.CONFLICT, str(error)) from None
     return _shown(number, attached)
 
 
-def attached_to(context: Context, wanted: NumberParameters) -> AttachedTo:
+def attached_to(context: kit.Context, wanted: kit.NumberParameters) -> AttachedTo:
     """Return the number as it is compared. Raises the problem that there is no such carrier."""
     carrier_id = context.carrier(wanted.carrier_id).carrier_id
     return AttachedTo(carrier_id, number_of(carrier_id, wanted.tracking_number))

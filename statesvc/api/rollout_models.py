@@ -5,11 +5,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
-from statesvc.api.parameters import CarrierParameters, Name, Why
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import FieldFace
-from statesvc.http.operation import PartialChange
-from statesvc.http.paging import PageParameters
+from statesvc.api import kit
 from statesvc.reading.foreign_readings import COUNT_MAX
 from statesvc.reading.rollout_store import (
     FALLBACK_SECONDS,
@@ -27,13 +23,15 @@ GUARD_MESSAGES_MAX: Final = 5_000
 _DIAL: Final = frozenset({"stable", "candidate", "percent", "shadow", "guard", "fallback_seconds"})
 
 
-class RolloutParameters(ClosedModel):
+class RolloutParameters(kit.ClosedModel):
     """A carrier."""
 
-    carrier_id: Annotated[Name, Field(description="A carrier_id; `all` or `*` for all carriers.")]
+    carrier_id: Annotated[
+        kit.Name, Field(description="A carrier_id; `all` or `*` for all carriers.")
+    ]
 
 
-class GuardBounds(ClosedModel):
+class GuardBounds(kit.ClosedModel):
     """Bounds at which the rollout falls back to 0 by itself."""
 
     messages: Annotated[
@@ -41,7 +39,7 @@ class GuardBounds(ClosedModel):
         Field(
             ge=1, le=GUARD_MESSAGES_MAX, description="How many of the last messages are counted."
         ),
-        FieldFace(
+        kit.FieldFace(
             label="Guard: number of the last messages",
             hint="Empty: no guard. At either bound the share falls to 0 by itself.",
             flag="--guard-messages",
@@ -51,12 +49,14 @@ class GuardBounds(ClosedModel):
     errors_percent: Annotated[
         float | None,
         Field(ge=0, le=100, description="At most this many that the candidate could not read."),
-        FieldFace(label="At most this percentage fails", flag="--guard-errors", metavar="PERCENT"),
+        kit.FieldFace(
+            label="At most this percentage fails", flag="--guard-errors", metavar="PERCENT"
+        ),
     ] = None
     differences_percent: Annotated[
         float | None,
         Field(ge=0, le=100, description="At most this many read differently; needs `shadow`."),
-        FieldFace(
+        kit.FieldFace(
             label="At most this percentage is read differently",
             flag="--guard-differences",
             metavar="PERCENT",
@@ -64,7 +64,7 @@ class GuardBounds(ClosedModel):
     ] = None
 
 
-class RolloutChange(PartialChange):
+class RolloutChange(kit.PartialChange):
     """Rollout to set; a member that is left out stays as it is.
 
     The log stores `why`: no personal data there.
@@ -83,7 +83,7 @@ class RolloutChange(PartialChange):
         bool | None,
         Field(description="Messages are stored, not processed, from the next claim on."),
     ] = None
-    why: Why = ""
+    why: kit.Why = ""
     stable: Annotated[
         str | None,
         Field(
@@ -93,7 +93,7 @@ class RolloutChange(PartialChange):
                 " stable version."
             ),
         ),
-        FieldFace(label="Stable reading", hint="Empty: our stable version.", null="ours"),
+        kit.FieldFace(label="Stable reading", hint="Empty: our stable version.", null="ours"),
     ] = None
     candidate: Annotated[
         str | None,
@@ -104,14 +104,14 @@ class RolloutChange(PartialChange):
                 " the rollout."
             ),
         ),
-        FieldFace(
+        kit.FieldFace(
             hint="Our version, or another fleet's name@version. Empty: it ends.", null="none"
         ),
     ] = None
     percent: Annotated[
         int,
         Field(ge=0, le=PERCENT_MAX, description="The share of messages that the candidate reads."),
-        FieldFace(label="Share of its messages, in percent"),
+        kit.FieldFace(label="Share of its messages, in percent"),
     ] = 0
     shadow: Annotated[
         bool,
@@ -121,7 +121,7 @@ class RolloutChange(PartialChange):
                 " otherwise."
             )
         ),
-        FieldFace(label="Shadow: read every message with both, and store the differences"),
+        kit.FieldFace(label="Shadow: read every message with both, and store the differences"),
     ] = False
     guard: Annotated[GuardBounds | None, Field(description="Null: it never falls back.")] = None
     fallback_seconds: Annotated[
@@ -228,11 +228,11 @@ class ShownRollout(TypedDict):
     ]
 
 
-class DiffsParameters(PageParameters, CarrierParameters):
+class DiffsParameters(kit.PageParameters, kit.CarrierParameters):
     """Differences of a carrier's candidate."""
 
     candidate: Annotated[
-        Name | None, Field(description="Only those of this version; left out: of all.")
+        kit.Name | None, Field(description="Only those of this version; left out: of all.")
     ] = None
 
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
+from statesvc.api import kit
 from statesvc.api import rollout_words as words
 from statesvc.api.operating_words import would_hold, would_release
-from statesvc.api.operation_context import Context
 from statesvc.api.rollout_models import (
     DiffsPage,
     DiffsParameters,
@@ -20,13 +20,7 @@ from statesvc.api.rollout_models import (
     ShownRollout,
 )
 from statesvc.database.wakeups.wakeup import READY_NOW
-from statesvc.http.call import Call
-from statesvc.http.faces import Also, Command, Form
-from statesvc.http.operation import operation
-from statesvc.http.paging import Page, before_number, encode_cursor
-from statesvc.http.problem import Code, Problem, Violation
 from statesvc.http.unknown_carrier import no_such_carrier
-from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.reading.foreign_readings import ReadingState, list_readings
 from statesvc.reading.rollout_store import (
     ALL,
@@ -44,8 +38,8 @@ from statesvc.reading.rollout_store import list_rollouts as stored_rollouts
 from statesvc.reading.trials import list_differences, totals_of
 
 _TAG: Final = "rollouts"
-_HELD: Final = Sentences("{carrier_id}: held; in effect at the next claim")
-_RELEASED: Final = Sentences("{carrier_id}: released; in effect at the next claim")
+_HELD: Final = kit.Sentences("{carrier_id}: held; in effect at the next claim")
+_RELEASED: Final = kit.Sentences("{carrier_id}: released; in effect at the next claim")
 _ONE: Final = "/v1/rollouts/{carrier_id}"
 _PAGE: Final = "/console/carriers/{carrier_id}"
 _FIELDS: Final = (
@@ -58,46 +52,48 @@ _FIELDS: Final = (
     "guard.differences_percent",
 )
 _SHOWN: Final = (
-    Column(words.carrier, "Carrier", link=_PAGE),
+    kit.Column(words.carrier, "Carrier", link=_PAGE),
     "hold",
     "stable",
     "candidate",
     "percent",
     "shadow",
-    Column(words.guard, "Guard"),
-    Column("changed_at", "Changed"),
-    Column("changed_by", "By"),
+    kit.Column(words.guard, "Guard"),
+    kit.Column("changed_at", "Changed"),
+    kit.Column("changed_by", "By"),
     "why",
 )
 _TRIAL: Final = (
-    Sentences(words.tried),
-    Table(
-        Column("recorded_at", "When"),
-        Column("message_id", "Message", wide=True),
-        Column("event_id", "Event"),
+    kit.Sentences(words.tried),
+    kit.Table(
+        kit.Column("recorded_at", "When"),
+        kit.Column("message_id", "Message", wide=True),
+        kit.Column("event_id", "Event"),
         "field",
-        Column("stable_value", "Stable"),
-        Column("candidate_value", "Candidate"),
+        kit.Column("stable_value", "Stable"),
+        kit.Column("candidate_value", "Candidate"),
     ),
 )
 
 
-@operation(
+@kit.operation(
     "GET /v1/rollouts",
     scope="ops",
     tag=_TAG,
-    view=Table(
+    view=kit.Table(
         *_SHOWN, empty="No rollout was ever set: each carrier is read by its stable version."
     ),
     commands=(
-        Command(
+        kit.Command(
             name="rollout show",
             summary=("list all rollouts; for a carrier, the differences of its candidate"),
             renamed={"carrier_id": "carrier"},
         ),
     ),
 )
-async def list_rollouts(context: Context, _call: Call[None, None]) -> Page[ShownRollout]:
+async def list_rollouts(
+    context: kit.Context, _call: kit.Call[None, None]
+) -> kit.Page[ShownRollout]:
     """List rollouts.
 
     Every rollout that was ever set, that of all carriers first.
@@ -107,45 +103,47 @@ async def list_rollouts(context: Context, _call: Call[None, None]) -> Page[Shown
         lacking, readings = await lagging_workers(connection), await list_readings(connection)
     all_held = any(rollout.hold for rollout in turned if rollout.carrier_id == ALL)
     states = [RolloutState(rollout, held=rollout.hold or all_held) for rollout in turned]
-    return Page([_shown(state, lacking, readings) for state in states], None)
+    return kit.Page([_shown(state, lacking, readings) for state in states], None)
 
 
-@operation(
+@kit.operation(
     f"GET {_ONE}",
     scope="ops",
     tag=_TAG,
-    problems=(Code.UNKNOWN_CARRIER,),
+    problems=(kit.Code.UNKNOWN_CARRIER,),
     view=(
-        Details(*_SHOWN, Column(words.fallback, "Fallback")),
-        Table(
-            Column(words.reader, "Reading"),
+        kit.Details(*_SHOWN, kit.Column(words.fallback, "Fallback")),
+        kit.Table(
+            kit.Column(words.reader, "Reading"),
             "role",
-            Column(words.share, "Share"),
-            Column(words.asked, "Asked"),
+            kit.Column(words.share, "Share"),
+            kit.Column(words.asked, "Asked"),
             "waiting",
             "leased",
-            Column("fallbacks", "Left to others"),
+            kit.Column("fallbacks", "Left to others"),
             of="readings",
         ),
-        Sentences(words.warnings),
+        kit.Sentences(words.warnings),
     ),
     commands=(
-        Command(
+        kit.Command(
             name="rollout show",
             summary=("list all rollouts; for a carrier, the differences of its candidate"),
             renamed={"carrier_id": "carrier"},
-            also=(Also("list_rollout_diffs", "differences", given=("candidate",)),),
+            also=(kit.Also("list_rollout_diffs", "differences", given=("candidate",)),),
         ),
     ),
 )
-async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> ShownRollout:
+async def get_rollout(
+    context: kit.Context, call: kit.Call[RolloutParameters, None]
+) -> ShownRollout:
     """Show a carrier's rollout."""
     carrier_id = _carrier_id(context, call.parameters.carrier_id)
     async with context.pool.connection() as connection:
         return await _read(connection, carrier_id)
 
 
-@operation(
+@kit.operation(
     f"PUT {_ONE}",
     scope="ops",
     tag=_TAG,
@@ -157,24 +155,24 @@ async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> 
         "Shares and guards take a candidate.",
         "A share is not raised while the shadow shows differing event ids, unless forced.",
     ),
-    problems=(Code.UNKNOWN_CARRIER,),
-    view=Sentences(words.turned),
+    problems=(kit.Code.UNKNOWN_CARRIER,),
+    view=kit.Sentences(words.turned),
     commands=(
-        Command(
+        kit.Command(
             name="rollout set",
             summary="give a candidate version, or another fleet, a share of a carrier's messages",
             fields=(*_FIELDS, "fallback_seconds", "force", "why"),
             required=("percent",),
             defaults={"shadow": False, "guard": None},
         ),
-        Command(
+        kit.Command(
             name="rollout hold",
             summary="stop processing a carrier's messages; they are kept",
             fields=("why",),
             fixed={"hold": True},
             view=_HELD,
         ),
-        Command(
+        kit.Command(
             name="rollout release",
             summary="resume processing a carrier's messages",
             fields=("why",),
@@ -183,7 +181,7 @@ async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> 
         ),
     ),
     forms=(
-        Form(
+        kit.Form(
             path=_PAGE + "/rollout",
             title="Change the rollout of {carrier_id}",
             button="Turn it",
@@ -193,25 +191,25 @@ async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> 
             then=_PAGE,
             section="/console/carriers",
         ),
-        Form(
+        kit.Form(
             path="/console/carriers/{carrier_id}/hold",
             title="Hold {carrier_id}",
             button="Hold it",
             fixed={"hold": True},
             preview="get_queue",
-            would=Sentences(would_hold),
+            would=kit.Sentences(would_hold),
             view=_HELD,
             then="/console/carriers/{carrier_id}",
             section="/console/carriers",
             is_drastic=True,
         ),
-        Form(
+        kit.Form(
             path="/console/carriers/{carrier_id}/release",
             title="Release {carrier_id}",
             button="Release it",
             fixed={"hold": False},
             preview="get_queue",
-            would=Sentences(would_release),
+            would=kit.Sentences(would_release),
             view=_RELEASED,
             then="/console/carriers/{carrier_id}",
             section="/console/carriers",
@@ -219,7 +217,7 @@ async def get_rollout(context: Context, call: Call[RolloutParameters, None]) -> 
     ),
 )
 async def change_rollout(
-    context: Context, call: Call[RolloutParameters, RolloutChange]
+    context: kit.Context, call: kit.Call[RolloutParameters, RolloutChange]
 ) -> ShownRollout:
     """Change a carrier's rollout.
 
@@ -244,9 +242,9 @@ async def change_rollout(
                     connection, carrier_id, wanted, why=change.why, actor=actor, force=change.force
                 )
             except DifferingEventsError as error:
-                violations = [Violation("/body/percent", str(error))]
-                raise Problem(
-                    Code.INVALID_REQUEST,
+                violations = [kit.Violation("/body/percent", str(error))]
+                raise kit.Problem(
+                    kit.Code.INVALID_REQUEST,
                     "other event ids were seen; nothing was changed",
                     violations=violations,
                 ) from None
@@ -261,14 +259,16 @@ async def change_rollout(
     return shown
 
 
-@operation(
+@kit.operation(
     f"GET {_ONE}/diffs",
     scope="ops",
     tag=_TAG,
-    problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR),
+    problems=(kit.Code.UNKNOWN_CARRIER, kit.Code.INVALID_CURSOR),
     view=_TRIAL,
 )
-async def list_rollout_diffs(context: Context, call: Call[DiffsParameters, None]) -> DiffsPage:
+async def list_rollout_diffs(
+    context: kit.Context, call: kit.Call[DiffsParameters, None]
+) -> DiffsPage:
     """Show the differences of a candidate.
 
     Found by the shadow, field by field, the newest first. Values that may name a person are
@@ -277,7 +277,7 @@ async def list_rollout_diffs(context: Context, call: Call[DiffsParameters, None]
     wanted = call.parameters
     carrier_id = _carrier_id(context, wanted.carrier_id)
     bound_to = {"carrier_id": carrier_id, "candidate": wanted.candidate}
-    before = before_number(wanted.cursor, bound_to)
+    before = kit.before_number(wanted.cursor, bound_to)
     async with context.pool.connection() as connection:
         items, more = await list_differences(
             connection, carrier_id, candidate=wanted.candidate, before=before, limit=wanted.limit
@@ -286,7 +286,7 @@ async def list_rollout_diffs(context: Context, call: Call[DiffsParameters, None]
         totals = await totals_of(connection, carrier_id, candidate)
     return {
         "items": items,
-        "next_cursor": None if more is None else encode_cursor([more], bound_to),
+        "next_cursor": None if more is None else kit.encode_cursor([more], bound_to),
         "totals": {
             "candidate": candidate,
             "messages": totals.messages,
@@ -298,25 +298,25 @@ async def list_rollout_diffs(context: Context, call: Call[DiffsParameters, None]
     }
 
 
-def _require_possible(context: Context, carrier_id: str, wanted: RolloutSettings) -> None:
+def _require_possible(context: kit.Context, carrier_id: str, wanted: RolloutSettings) -> None:
     violations = [
-        Violation(f"/body/{refused.member}", refused.why)
+        kit.Violation(f"/body/{refused.member}", refused.why)
         for refused in refusals(wanted, context.carriers().get(carrier_id))
     ]
     if violations:
-        raise Problem(
-            Code.INVALID_REQUEST,
+        raise kit.Problem(
+            kit.Code.INVALID_REQUEST,
             "no candidate version can be rolled out like this; nothing was changed",
             violations=violations,
         )
 
 
-def _carrier_id(context: Context, carrier_id: str) -> str:
+def _carrier_id(context: kit.Context, carrier_id: str) -> str:
     if carrier_id in {"all", ALL}:
         return ALL
     if carrier_id not in context.carriers():
-        raise Problem(
-            Code.UNKNOWN_CARRIER,
+        raise kit.Problem(
+            kit.Code.UNKNOWN_CARRIER,
             f"{no_such_carrier(carrier_id, context.carriers())}, `all` means every one",
         )
     return carrier_id

@@ -15,16 +15,10 @@ from events.spelling import sought_forms
 from events.vocabulary import Reason, Status
 from projections.expectations import Expectation
 from projections.lifecycle import Flag
+from statesvc.api import kit
 from statesvc.api import shipment_words as words
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Instant, MaxStaleness, Name
-from statesvc.http.call import Call
-from statesvc.http.faces import Command, FieldFace
-from statesvc.http.operation import PREFER_TAKEN, PREFERENCE_APPLIED, operation
-from statesvc.http.paging import LIMIT_MAX, Page, PageParameters, encode_position, position_of
+from statesvc.api.parameters import MaxStaleness
 from statesvc.http.preferences import Vocabulary
-from statesvc.http.problem import Code, Problem
-from statesvc.http.views import Column, Sentences, Table
 from statesvc.shipments.models import DetailedShipment
 from statesvc.shipments.number_search import TooManyMatchesError, number_part, numbers_with
 from statesvc.shipments.references import (
@@ -64,11 +58,11 @@ def _duration(value: object) -> object:
     return value
 
 
-class ListParameters(PageParameters):
+class ListParameters(kit.PageParameters):
     """Shipments to list, and which of them come first."""
 
     tracking_number: Annotated[
-        Name | None,
+        kit.Name | None,
         Field(
             description=(
                 "Only those that bear this number, whichever carrier's, or one of these, separated"
@@ -87,13 +81,13 @@ class ListParameters(PageParameters):
             )
         ),
     ] = None
-    carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
+    carrier_id: Annotated[kit.Name | None, Field(description="Only those of this carrier.")] = None
     status: Annotated[Status | None, Field(description="Only those with this status.")] = None
     reason: Annotated[
         Reason | None, Field(description="Only those with this reason of their status.")
     ] = None
     flag: Annotated[
-        Name | None,
+        kit.Name | None,
         Vocabulary(lambda: _FLAGS),
         Field(
             description=(
@@ -111,17 +105,17 @@ class ListParameters(PageParameters):
         ),
     ] = False
     service: Annotated[
-        Name | None,
+        kit.Name | None,
         Field(
             description="Only those of this service, as the carrier names it; case does not matter."
         ),
     ] = None
     updated_after: Annotated[
-        Instant | None,
+        kit.Instant | None,
         Field(description="Only those that changed after this time (RFC 3339 with offset)."),
     ] = None
     updated_before: Annotated[
-        Instant | None, Field(description="Only those that have not changed since this time.")
+        kit.Instant | None, Field(description="Only those that have not changed since this time.")
     ] = None
     stalled_for: Annotated[
         # the bounds stand inside: beside `| None` they would be keywords that JSON Schema lacks
@@ -148,19 +142,19 @@ class ListParameters(PageParameters):
         bool, Field(description="Each with `last_location` and `order_id`, too.")
     ] = False
     sought: Annotated[
-        Name | None,
+        kit.Name | None,
         Field(
             description=(
                 "A number, a reference, or how a number ends or begins, at least 4 characters:"
                 " those of the first that has any. One page."
             )
         ),
-        FieldFace(metavar="text", help="`*12345`: numbers that end so; `1Z99*`: that begin so"),
+        kit.FieldFace(metavar="text", help="`*12345`: numbers that end so; `1Z99*`: that begin so"),
     ] = None
     max_staleness: MaxStaleness = None
 
 
-@operation(
+@kit.operation(
     "GET /v1/shipments",
     scope="read",
     tag="shipments",
@@ -171,23 +165,23 @@ class ListParameters(PageParameters):
             " characters."
         ),
     ),
-    request_headers=PREFER_TAKEN,
-    response_headers=PREFERENCE_APPLIED,
-    problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER, Code.TOO_MANY),
+    request_headers=kit.PREFER_TAKEN,
+    response_headers=kit.PREFERENCE_APPLIED,
+    problems=(kit.Code.INVALID_CURSOR, kit.Code.UNKNOWN_CARRIER, kit.Code.TOO_MANY),
     view=(
-        Table(
+        kit.Table(
             "carrier_id",
-            Column("tracking_number", "Number"),
+            kit.Column("tracking_number", "Number"),
             "discriminator",
             "status",
             "reason",
-            Column("last_event_at", "Last event"),
-            Column("shipment_id", "Id", wide=True),
+            kit.Column("last_event_at", "Last event"),
+            kit.Column("shipment_id", "Id", wide=True),
         ),
-        Sentences(words.none_found),
+        kit.Sentences(words.none_found),
     ),
     commands=(
-        Command(
+        kit.Command(
             name="shipments list",
             summary="list parcels, the last changed first",
             fields=(
@@ -203,18 +197,18 @@ class ListParameters(PageParameters):
             ),
             fixed={"order": "newest"},
         ),
-        Command(
+        kit.Command(
             name="shipments find",
             summary=("find parcels by number, its first or last characters, or a reference"),
             arguments=("sought",),
             fields=("reference",),
-            fixed={"order": "newest", "limit": LIMIT_MAX},
+            fixed={"order": "newest", "limit": kit.LIMIT_MAX},
         ),
     ),
 )
 async def list_shipments(
-    context: Context, call: Call[ListParameters, None]
-) -> Page[DetailedShipment]:
+    context: kit.Context, call: kit.Call[ListParameters, None]
+) -> kit.Page[DetailedShipment]:
     """Find and list shipments.
 
     In the order of their last change: a shipment that changes while you read the pages comes
@@ -229,16 +223,16 @@ async def list_shipments(
     for search in likely_searches(wanted.sought):
         try:
             page = await _page(context, wanted.model_copy(update=search))
-        except Problem as problem:
-            if problem.code is not Code.INVALID_REQUEST:
+        except kit.Problem as problem:
+            if problem.code is not kit.Code.INVALID_REQUEST:
                 raise
             continue
         if page.items:
-            return Page(page.items, None)
-    return Page([], None)
+            return kit.Page(page.items, None)
+    return kit.Page([], None)
 
 
-async def _page(context: Context, wanted: ListParameters) -> Page[DetailedShipment]:
+async def _page(context: kit.Context, wanted: ListParameters) -> kit.Page[DetailedShipment]:
     bound_to = wanted.model_dump(
         mode="json", exclude={"limit", "cursor", "details", "sought", "max_staleness"}
     )
@@ -248,7 +242,7 @@ async def _page(context: Context, wanted: ListParameters) -> Page[DetailedShipme
         position, before = (
             (None, await _before(connection, wanted))
             if wanted.cursor is None
-            else position_of(wanted.cursor, _Resumed, bound_to).split()
+            else kit.position_of(wanted.cursor, _Resumed, bound_to).split()
         )
         attached_to = None
         if wanted.reference is not None and keyring is not None:
@@ -283,8 +277,8 @@ async def _page(context: Context, wanted: ListParameters) -> Page[DetailedShipme
             context.refuse_unknown(wanted.carrier_id)
         cursor = None
         if end is not None:
-            cursor = encode_position(_Resumed(*end, before), bound_to)
-        return Page(shipments, cursor)
+            cursor = kit.encode_position(_Resumed(*end, before), bound_to)
+        return kit.Page(shipments, cursor)
 
 
 class _Resumed(NamedTuple):
@@ -304,7 +298,7 @@ async def _attached_to(
     try:
         return await numbers_of_reference(connection, keyring, reference)
     except ReferenceTooCommonError as error:
-        raise Problem(Code.INVALID_REQUEST, str(error)) from None
+        raise kit.Problem(kit.Code.INVALID_REQUEST, str(error)) from None
 
 
 async def _numbers(
@@ -319,17 +313,17 @@ async def _numbers(
         if part is not None:
             return await numbers_with(connection, part)
     except ValueError as error:
-        raise Problem(Code.INVALID_REQUEST, f"`tracking_number`: {error}") from None
+        raise kit.Problem(kit.Code.INVALID_REQUEST, f"`tracking_number`: {error}") from None
     except TooManyMatchesError as error:
-        raise Problem(Code.TOO_MANY, str(error)) from None
+        raise kit.Problem(kit.Code.TOO_MANY, str(error)) from None
     printed = (
         [asked, *(number for number in asked.split(",") if number.strip())]
         if "," in asked
         else [asked]
     )
     if len(printed) > NUMBERS_MAX + 1:
-        raise Problem(
-            Code.INVALID_REQUEST,
+        raise kit.Problem(
+            kit.Code.INVALID_REQUEST,
             f"`tracking_number` takes {NUMBERS_MAX} numbers at most, separated by commas",
         )
     if carrier_id is not None:

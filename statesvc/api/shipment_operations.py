@@ -9,9 +9,9 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from events.entry.kinds import NO_PREVIOUS
 from events.identity.recipes import discriminator_of, number_of
+from statesvc.api import kit
 from statesvc.api import shipment_words as words
 from statesvc.api.computing import AUDIT, COMPUTING_SECONDS, AuditRequest, PrintedAudit, Sources
-from statesvc.api.operation_context import Context
 from statesvc.api.parameters import (
     AuditParameters,
     HistoryParameters,
@@ -19,13 +19,7 @@ from statesvc.api.parameters import (
     ShipmentParameters,
     StateParameters,
 )
-from statesvc.api.personal_reads import reads_personal
 from statesvc.api.shipment_pages import Resumed, find_asked, foreign_cursor, next_cursor, resume
-from statesvc.http.call import Call
-from statesvc.http.faces import Command
-from statesvc.http.operation import RawAnswer, RequestHeader, operation, printed, tagged
-from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
-from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.log.history import History
 from statesvc.log.snapshot import take_snapshot
 from statesvc.shipments.as_of import Horizon, horizon_at
@@ -49,7 +43,7 @@ from statesvc.shipments.timeline import timeline
 # A shipment with more events is audited in a process of its own.
 LONG_AUDIT_EVENTS: Final = 200
 _KNOWN: Final = {
-    str(hdrs.IF_NONE_MATCH): RequestHeader(
+    str(hdrs.IF_NONE_MATCH): kit.RequestHeader(
         "The `ETag` of the answer that the caller has: 304 without a body where it still holds."
     )
 }
@@ -57,22 +51,25 @@ _TAGGED: Final[Mapping[str, str]] = {
     hdrs.ETAG: "Of the last event and of the whole answer.",
 }
 _ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
-_STATUSES: Final[Mapping[int, str]] = {OK: "the current state", NOT_MODIFIED: "it has not changed"}
-_UNKNOWN: Final = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.LOG_UNAVAILABLE)
+_STATUSES: Final[Mapping[int, str]] = {
+    kit.OK: "the current state",
+    kit.NOT_MODIFIED: "it has not changed",
+}
+_UNKNOWN: Final = (kit.Code.NOT_FOUND, kit.Code.UNKNOWN_CARRIER, kit.Code.LOG_UNAVAILABLE)
 
 
-@operation(
+@kit.operation(
     "GET /v1/shipments/{shipment_id}",
     scope="read",
     tag="shipments",
     request_headers=_KNOWN,
     response_headers=_TAGGED,
     statuses=_STATUSES,
-    problems=(Code.NOT_FOUND, Code.LOG_UNAVAILABLE),
+    problems=(kit.Code.NOT_FOUND, kit.Code.LOG_UNAVAILABLE),
 )
 async def get_shipment_by_id(
-    context: Context, call: Call[ShipmentIdParameters, None]
-) -> RawAnswer[Shipment]:
+    context: kit.Context, call: kit.Call[ShipmentIdParameters, None]
+) -> kit.RawAnswer[Shipment]:
     """Show a shipment by its id.
 
     The answer is that of the call by number; its `carrier_id`, `tracking_number` and
@@ -85,7 +82,7 @@ async def get_shipment_by_id(
     async with context.pool.connection() as connection:
         number = await number_of_shipment(connection, wanted.shipment_id)
         if number is None:
-            raise Problem(Code.NOT_FOUND, "no event belongs to a shipment of this id")
+            raise kit.Problem(kit.Code.NOT_FOUND, "no event belongs to a shipment of this id")
         by_number = ShipmentParameters(
             carrier_id=number.carrier_id,
             tracking_number=number.number,
@@ -96,7 +93,7 @@ async def get_shipment_by_id(
         return await _state(context, call, connection, context.log_archive(), by_number)
 
 
-@operation(
+@kit.operation(
     f"GET {_ONE}",
     scope="read",
     tag="shipments",
@@ -104,32 +101,34 @@ async def get_shipment_by_id(
     response_headers=_TAGGED,
     statuses=_STATUSES,
     problems=_UNKNOWN,
-    view=Details(
+    view=kit.Details(
         "shipment_id",
         "carrier_id",
-        Column("tracking_number", "Number"),
+        kit.Column("tracking_number", "Number"),
         "discriminator",
         "status",
         "reason",
-        Column("status_since", "Since"),
+        kit.Column("status_since", "Since"),
         "delivered_at",
         "estimated_delivery",
         "service",
         "attempts",
         "flags",
-        Column("last_event_at", "Last event"),
+        kit.Column("last_event_at", "Last event"),
         "version",
-        Column(words.others, "Others of this number"),
+        kit.Column(words.others, "Others of this number"),
     ),
     commands=(
-        Command(
+        kit.Command(
             name="shipments show",
             summary="show a parcel's current state",
             fields=("discriminator", "as_of"),
         ),
     ),
 )
-async def get_shipment(context: Context, call: Call[StateParameters, None]) -> RawAnswer[Shipment]:
+async def get_shipment(
+    context: kit.Context, call: kit.Call[StateParameters, None]
+) -> kit.RawAnswer[Shipment]:
     """Show the current status of a shipment.
 
     A number that was used twice answers with the latest shipment; `others` lists the rest. A
@@ -142,25 +141,25 @@ async def get_shipment(context: Context, call: Call[StateParameters, None]) -> R
         return await _state(context, call, connection, context.log_archive(), wanted)
 
 
-@operation(
+@kit.operation(
     f"GET {_ONE}/history",
     scope="read",
     tag="shipments",
-    problems=(*_UNKNOWN, Code.INVALID_CURSOR),
+    problems=(*_UNKNOWN, kit.Code.INVALID_CURSOR),
     view=(
-        Table(
+        kit.Table(
             "version",
-            Column("occurred_at", "Occurred"),
-            Column(words.happened, "Status"),
+            kit.Column("occurred_at", "Occurred"),
+            kit.Column(words.happened, "Status"),
             "reason",
-            Column("carrier_code", "Code"),
-            Column(words.where, "Place"),
-            Column("recorded_at", "Recorded"),
+            kit.Column("carrier_code", "Code"),
+            kit.Column(words.where, "Place"),
+            kit.Column("recorded_at", "Recorded"),
         ),
-        Sentences(words.observed),
+        kit.Sentences(words.observed),
     ),
     commands=(
-        Command(
+        kit.Command(
             name="shipments history",
             summary="show a parcel's history",
             fields=("discriminator", "as_of"),
@@ -169,7 +168,7 @@ async def get_shipment(context: Context, call: Call[StateParameters, None]) -> R
     ),
 )
 async def get_shipment_history(
-    context: Context, call: Call[HistoryParameters, None]
+    context: kit.Context, call: kit.Call[HistoryParameters, None]
 ) -> HistoryPage:
     """Show the history of a shipment.
 
@@ -177,7 +176,7 @@ async def get_shipment_history(
     """
     wanted = call.parameters
     resumed = resume(wanted, "history")
-    personal = reads_personal(call, wanted.include)
+    personal = kit.reads_personal(call, wanted.include)
     keyring = await context.keyring() if personal else await context.keyring_if_any()
 
     async with context.pool.connection() as connection:
@@ -209,24 +208,24 @@ async def get_shipment_history(
         }
 
 
-@operation(
+@kit.operation(
     f"GET {_ONE}/audit",
     scope="audit",
     tag="shipments",
-    problems=(*_UNKNOWN, Code.INVALID_CURSOR, Code.OVERLOADED),
+    problems=(*_UNKNOWN, kit.Code.INVALID_CURSOR, kit.Code.OVERLOADED),
     is_computed=True,
     deadline_seconds=COMPUTING_SECONDS,
 )
 async def get_shipment_audit(
-    context: Context, call: Call[AuditParameters, None]
-) -> RawAnswer[Audit]:
+    context: kit.Context, call: kit.Call[AuditParameters, None]
+) -> kit.RawAnswer[Audit]:
     """Show everything on record about a shipment.
 
     The carrier's statements with the time we learned them, our conclusions, our notifications.
     A consistent snapshot.
     """
     wanted = AuditRequest(
-        asked=call.parameters, personal=reads_personal(call, call.parameters.include)
+        asked=call.parameters, personal=kit.reads_personal(call, call.parameters.include)
     )
     sources = Sources(
         pool=context.pool,
@@ -245,37 +244,37 @@ async def get_shipment_audit(
     if wanted.personal:
         async with context.pool.connection() as connection:
             await context.readings.record_shipment(connection, call, audit.shipment, name="audit")
-    return RawAnswer(audit.content)
+    return kit.RawAnswer(audit.content)
 
 
 async def _state(
-    context: Context,
-    call: Call[Any, None],
+    context: kit.Context,
+    call: kit.Call[Any, None],
     connection: AsyncConnection[Any],
     archive: History,
     wanted: ShipmentParameters,
-) -> RawAnswer[Shipment]:
-    personal = reads_personal(call, wanted.include)
+) -> kit.RawAnswer[Shipment]:
+    personal = kit.reads_personal(call, wanted.include)
     await _bring_back(connection, archive, wanted)
     call.headers |= {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
     try:
         found, horizon = await find_asked(connection, wanted, Resumed())
-    except Problem as problem:
+    except kit.Problem as problem:
         awaited = (
             await _awaited(connection, wanted, personal=personal)
-            if problem.code is Code.NOT_FOUND
+            if problem.code is kit.Code.NOT_FOUND
             else None
         )
         if awaited is None:
             raise
-        return tagged(call, awaited, head_hash=NO_PREVIOUS)
+        return kit.tagged(call, awaited, head_hash=NO_PREVIOUS)
     shipment = await _shipment(
         connection, found, horizon, keyring=await context.keyring() if personal else None
     )
     # the erasure state stands in the body; so do the others of the number and what the caller may
     # see
-    answer = tagged(call, shipment, head_hash=found.shipment.head_hash)
-    if call.status != NOT_MODIFIED and shipment.get("signed_by") is not None:
+    answer = kit.tagged(call, shipment, head_hash=found.shipment.head_hash)
+    if call.status != kit.NOT_MODIFIED and shipment.get("signed_by") is not None:
         await context.readings.record_shipment(connection, call, found.shipment, name="state")
     return answer
 
@@ -311,7 +310,7 @@ async def print_audit(
         "readings": trail.readings,
         "next_cursor": next_cursor(asked, "audit", found, trail.next_after, horizon),
     }
-    return PrintedAudit(content=printed(audit), shipment=found.shipment)
+    return PrintedAudit(content=kit.printed(audit), shipment=found.shipment)
 
 
 async def _is_long(connection: AsyncConnection[Any], asked: AuditParameters) -> bool:

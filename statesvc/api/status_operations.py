@@ -6,13 +6,11 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from statesvc.api.operation_context import Context
+from statesvc.api import kit
 from statesvc.api.service_status import ServiceStatus, read_status
 from statesvc.health.finding import Finding
 from statesvc.health.reconciler import PromiseStatus
 from statesvc.health.running_processes import last_minute
-from statesvc.http.call import Call
-from statesvc.http.operation import operation
 from statesvc.queue.depths import QueueDepths
 
 
@@ -87,8 +85,8 @@ class ShownStatus(TypedDict):
     database_bytes: int
 
 
-@operation("GET /v1/status", scope="ops", tag="status")
-async def get_status(context: Context, _call: Call[None, None]) -> ShownStatus:
+@kit.operation("GET /v1/status", scope="ops", tag="status")
+async def get_status(context: kit.Context, _call: kit.Call[None, None]) -> ShownStatus:
     """Show the status of the service.
 
     Findings that need a human first, each with its page of the runbook; then promises, pushes,

@@ -15,12 +15,8 @@ from typing_extensions import TypedDict
 
 from events.entry.kinds import rfc3339
 from events.vocabulary import Status
+from statesvc.api import kit
 from statesvc.api.log_operations import FEED_DEFAULT, FEED_MAX, lost_cursor
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import CursorText, KnownCarrier
-from statesvc.http.call import Call
-from statesvc.http.operation import operation
-from statesvc.http.problem import Code, Problem
 from statesvc.log.checkpoints import LogEnd, latest_head
 from statesvc.log.cursor import LogCursor, LostCursorError, read_cursor, resume
 from statesvc.log.feed import MissingEntryError
@@ -50,7 +46,7 @@ class TransitionChoice(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     carrier_id: Annotated[
-        list[KnownCarrier],
+        list[kit.KnownCarrier],
         Field(max_length=_CHOICES_MAX, description="Only of these carriers; none: of all."),
     ] = []
     status: Annotated[
@@ -100,7 +96,7 @@ class TransitionFeedParameters(TransitionChoice):
     """Selection of transitions, and the position to start at."""
 
     after: Annotated[
-        CursorText,
+        kit.CursorText,
         Field(
             description=(
                 "`cursor` of the answer before, or the `id` of an event of the stream. Left out:"
@@ -139,14 +135,14 @@ class _Found:
     """End of the part of the log that was read."""
 
 
-@operation(
+@kit.operation(
     "GET /v1/feed/transitions",
     scope="read",
     tag="log",
-    problems=(Code.INVALID_CURSOR, Code.CURSOR_LOST, Code.LOG_UNAVAILABLE),
+    problems=(kit.Code.INVALID_CURSOR, kit.Code.CURSOR_LOST, kit.Code.LOG_UNAVAILABLE),
 )
 async def list_transitions(
-    context: Context, call: Call[TransitionFeedParameters, None]
+    context: kit.Context, call: kit.Call[TransitionFeedParameters, None]
 ) -> TransitionFeed:
     """List changes of status from the beginning.
 
@@ -161,8 +157,8 @@ async def list_transitions(
         try:
             after = await resume(connection, read_cursor(wanted.after), epoch=end.epoch)
             if after.epoch > end.epoch or after.index >= max(end.tree_size, 1):
-                raise Problem(
-                    Code.INVALID_CURSOR,
+                raise kit.Problem(
+                    kit.Code.INVALID_CURSOR,
                     f"the log has {end.tree_size} entries: `after` was given by another log",
                 )
             entries = range(after.index + 1, end.tree_size)
@@ -170,7 +166,7 @@ async def list_transitions(
         except LostCursorError as error:
             raise lost_cursor(error) from error
         except MissingEntryError as error:
-            raise Problem(Code.INTERNAL_ERROR, str(error)) from error
+            raise kit.Problem(kit.Code.INTERNAL_ERROR, str(error)) from error
     cursor = str(LogCursor(end.epoch, found.last_index))
     more = found.last_index + 1 < end.tree_size
     return {"items": found.items, "next_cursor": cursor if more else None, "cursor": cursor}
@@ -178,7 +174,7 @@ async def list_transitions(
 
 async def _read(
     connection: AsyncConnection[Any],
-    context: Context,
+    context: kit.Context,
     selection: Selection,
     entries: range,
     *,

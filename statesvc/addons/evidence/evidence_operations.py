@@ -24,17 +24,11 @@ from statesvc.addons.evidence.gather import (
     gather,
 )
 from statesvc.addons.evidence.merchant_statement import MerchantStatement, statement_commitment
+from statesvc.api import kit
 from statesvc.api.computing import COMPUTING_SECONDS, Sources
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import AsOf, Discriminator, Name
-from statesvc.api.personal_reads import Include, reads_personal
-from statesvc.http.call import Call
-from statesvc.http.closed_model import ClosedModel
+from statesvc.api.parameters import AsOf, Discriminator
 from statesvc.http.document_forms import FORMS, preferred
-from statesvc.http.faces import FieldFace
 from statesvc.http.keys.key_store import Scope
-from statesvc.http.operation import RawAnswer, operation
-from statesvc.http.problem import Code, Problem
 from statesvc.log.actions import SHIPMENT, record_action
 from statesvc.log.proofs import ContradictionError
 from statesvc.log.snapshot import take_snapshot
@@ -44,11 +38,11 @@ _JSON: Final = FORMS[".json"]
 _HTML: Final = FORMS[".html"]
 _KINDS: Final = tuple(FORMS.values())
 _PROBLEMS: Final = (
-    Code.NOT_FOUND,
-    Code.UNKNOWN_CARRIER,
-    Code.CONFLICT,
-    Code.LOG_UNAVAILABLE,
-    Code.OVERLOADED,
+    kit.Code.NOT_FOUND,
+    kit.Code.UNKNOWN_CARRIER,
+    kit.Code.CONFLICT,
+    kit.Code.LOG_UNAVAILABLE,
+    kit.Code.OVERLOADED,
 )
 # The document has its style and its pictures in itself, and runs no script.
 _POLICY: Final = (
@@ -61,7 +55,7 @@ _ABOUT: Final = {
     "Statesvc-Annex": "`true`: a PDF that left something out; `part=annex` has all of it.",
 }
 _operation = partial(
-    operation,
+    kit.operation,
     scope="audit",
     tag="shipments",
     response_types=_KINDS,
@@ -74,11 +68,11 @@ _operation = partial(
 MAKE_EVIDENCE: Final = "make_evidence"
 
 
-class EvidenceParameters(ClosedModel):
+class EvidenceParameters(kit.ClosedModel):
     """One shipment."""
 
-    carrier_id: Name
-    tracking_number: Name
+    carrier_id: kit.Name
+    tracking_number: kit.Name
     discriminator: Annotated[
         Discriminator,
         Field(
@@ -89,7 +83,7 @@ class EvidenceParameters(ClosedModel):
         ),
     ] = None
     as_of: AsOf = None
-    include: Include = None
+    include: kit.Include = None
     without_personal: Annotated[
         bool,
         Field(
@@ -98,7 +92,7 @@ class EvidenceParameters(ClosedModel):
                 " nevertheless."
             )
         ),
-        FieldFace(flag="--without-personal-data"),
+        kit.FieldFace(flag="--without-personal-data"),
     ] = False
     part: Annotated[
         EvidencePart,
@@ -143,8 +137,8 @@ class PrintedEvidence:
 
 @_operation(f"GET {_ONE}")
 async def get_shipment_evidence(
-    context: Context, call: Call[EvidenceParameters, None]
-) -> RawAnswer[None]:
+    context: kit.Context, call: kit.Call[EvidenceParameters, None]
+) -> kit.RawAnswer[None]:
     """Export evidence about a shipment.
 
     What the carrier said, when we knew it, what we concluded, what we sent, with proofs against the
@@ -156,8 +150,8 @@ async def get_shipment_evidence(
 
 @_operation(f"POST {_ONE}")
 async def make_shipment_evidence(
-    context: Context, call: Call[EvidenceParameters, MerchantStatement]
-) -> RawAnswer[None]:
+    context: kit.Context, call: kit.Call[EvidenceParameters, MerchantStatement]
+) -> kit.RawAnswer[None]:
     """Make evidence for a case.
 
     It has what the merchant states, marked as such, and whether the place of delivery agrees with
@@ -169,14 +163,16 @@ async def make_shipment_evidence(
 
 
 async def _evidence(
-    context: Context, call: Call[EvidenceParameters, Any], statement: MerchantStatement | None
-) -> RawAnswer[None]:
+    context: kit.Context,
+    call: kit.Call[EvidenceParameters, Any],
+    statement: MerchantStatement | None,
+) -> kit.RawAnswer[None]:
     wanted = call.parameters
     carrier_id = context.carrier(wanted.carrier_id).carrier_id
     # evidence is complete for a key with the scope; asked for without it, personal evidence is
     # refused rather than shortened
     personal = (
-        reads_personal(call, wanted.include) or call.caller.has(Scope.PII)
+        kit.reads_personal(call, wanted.include) or call.caller.has(Scope.PII)
     ) and not wanted.without_personal
     kind = preferred(call.accept, _KINDS) or _JSON
     computing = await context.computing()
@@ -210,7 +206,7 @@ async def _evidence(
         "Statesvc-Sealed-At": evidence.sealed_at,
         **({"Statesvc-Annex": "true"} if evidence.has_annex else {}),
     }
-    return RawAnswer(evidence.content, kind, "utf-8" if kind == _HTML else None)
+    return kit.RawAnswer(evidence.content, kind, "utf-8" if kind == _HTML else None)
 
 
 async def print_evidence(sources: Sources, wanted: EvidenceRequest) -> PrintedEvidence:
@@ -239,17 +235,17 @@ async def print_evidence(sources: Sources, wanted: EvidenceRequest) -> PrintedEv
                 await take_snapshot(connection)
                 gathered = await gather(connection, asked)
         except UnknownShipmentError as error:
-            raise Problem(Code.NOT_FOUND, str(error)) from error
+            raise kit.Problem(kit.Code.NOT_FOUND, str(error)) from error
         except (NothingSealedError, SeveralShipmentsError) as error:
-            raise Problem(Code.CONFLICT, str(error)) from error
+            raise kit.Problem(kit.Code.CONFLICT, str(error)) from error
         except ContradictionError as error:
-            raise Problem(Code.INTERNAL_ERROR, str(error)) from error
+            raise kit.Problem(kit.Code.INTERNAL_ERROR, str(error)) from error
     try:
         file = print_form(gathered, wanted.media_type, wanted.part)
     except NoTypesetterError as error:
-        raise Problem(Code.INVALID_REQUEST, str(error)) from error
+        raise kit.Problem(kit.Code.INVALID_REQUEST, str(error)) from error
     except TypesettingTimeoutError as error:
-        raise Problem(Code.OVERLOADED, str(error)) from error
+        raise kit.Problem(kit.Code.OVERLOADED, str(error)) from error
     # in a transaction of its own, after printing: the entry has the digest of the file
     if wanted.statement is not None:
         async with sources.pool.connection() as connection:

@@ -12,22 +12,14 @@ from statesvc.addons.expectations.awaited_numbers import (
     list_unheard,
     stop_awaiting,
 )
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Name, NumberParameters
+from statesvc.api import kit
 from statesvc.api.reference_operations import attached_to
-from statesvc.http.call import Call
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Command, ConsolePage
-from statesvc.http.operation import WHY_TAKEN, operation
-from statesvc.http.paging import Page, PageParameters, encode_position, position_of
-from statesvc.http.problem import NO_CONTENT, Code, Problem
-from statesvc.http.views import Column, Table
 from statesvc.shipments.references import NumberErasedError
 
 _PATH: Final = "/v1/shipments/{carrier_id}/{tracking_number}/awaited"
 
 
-class AwaitedWithin(ClosedModel):
+class AwaitedWithin(kit.ClosedModel):
     """Time to wait."""
 
     hours: Annotated[
@@ -48,10 +40,10 @@ class AwaitedShown(TypedDict):
     ]
 
 
-class AwaitedNumbersParameters(PageParameters):
+class AwaitedNumbersParameters(kit.PageParameters):
     """Selection of awaited numbers without an event."""
 
-    carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
+    carrier_id: Annotated[kit.Name | None, Field(description="Only those of this carrier.")] = None
     never_heard: Annotated[
         bool,
         Field(
@@ -75,23 +67,23 @@ class ListedAwaited(AwaitedShown):
     ]
 
 
-@operation(
+@kit.operation(
     "GET /v1/awaited-numbers",
     scope="read",
     tag="shipments",
-    problems=(Code.INVALID_CURSOR, Code.UNKNOWN_CARRIER),
-    view=Table(
-        Column("number", link="/console/shipments/{carrier_id}/{number}"),
+    problems=(kit.Code.INVALID_CURSOR, kit.Code.UNKNOWN_CARRIER),
+    view=kit.Table(
+        kit.Column("number", link="/console/shipments/{carrier_id}/{number}"),
         "carrier_id",
         "hours",
         "awaited_at",
         "due_at",
-        Column("observed_at", "Notified"),
+        kit.Column("observed_at", "Notified"),
         empty="No number matches.",
     ),
-    commands=(Command(name="shipments awaited"),),
+    commands=(kit.Command(name="shipments awaited"),),
     pages=(
-        ConsolePage(
+        kit.ConsolePage(
             path="/console/awaited",
             title="Awaited numbers",
             menu="Awaited numbers",
@@ -102,8 +94,8 @@ class ListedAwaited(AwaitedShown):
     ),
 )
 async def list_awaited_numbers(
-    context: Context, call: Call[AwaitedNumbersParameters, None]
-) -> Page[ListedAwaited]:
+    context: kit.Context, call: kit.Call[AwaitedNumbersParameters, None]
+) -> kit.Page[ListedAwaited]:
     """List awaited numbers without an event.
 
     A page may be short, or empty, and still have a `next_cursor`: numbers with an event
@@ -122,12 +114,12 @@ async def list_awaited_numbers(
             newest_first=wanted.order == "newest",
             after=None
             if wanted.cursor is None
-            else position_of(wanted.cursor, AwaitedPosition, bound_to),
+            else kit.position_of(wanted.cursor, AwaitedPosition, bound_to),
             limit=wanted.limit,
         )
     if not numbers:
         context.refuse_unknown(wanted.carrier_id)
-    return Page(
+    return kit.Page(
         [
             {
                 "carrier_id": one.carrier_id,
@@ -139,19 +131,19 @@ async def list_awaited_numbers(
             }
             for one in numbers
         ],
-        None if end is None else encode_position(end, bound_to),
+        None if end is None else kit.encode_position(end, bound_to),
     )
 
 
-@operation(
+@kit.operation(
     f"PUT {_PATH}",
     scope="ingest",
     tag="shipments",
-    request_headers=WHY_TAKEN,
-    problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
+    request_headers=kit.WHY_TAKEN,
+    problems=(kit.Code.UNKNOWN_CARRIER, kit.Code.CONFLICT),
 )
 async def await_shipment(
-    context: Context, call: Call[NumberParameters, AwaitedWithin]
+    context: kit.Context, call: kit.Call[kit.NumberParameters, AwaitedWithin]
 ) -> AwaitedShown:
     """Await a tracking number.
 
@@ -168,7 +160,7 @@ async def await_shipment(
                 connection, number, call.body.hours, actor=call.caller.actor, why=call.why
             )
         except NumberErasedError as error:
-            raise Problem(Code.CONFLICT, str(error)) from None
+            raise kit.Problem(kit.Code.CONFLICT, str(error)) from None
     return {
         "carrier_id": number.carrier_id,
         "number": number.number,
@@ -178,21 +170,23 @@ async def await_shipment(
     }
 
 
-@operation(
+@kit.operation(
     f"DELETE {_PATH}",
     scope="ingest",
     tag="shipments",
-    request_headers=WHY_TAKEN,
-    statuses={NO_CONTENT: "it is awaited no longer"},
-    problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND),
+    request_headers=kit.WHY_TAKEN,
+    statuses={kit.NO_CONTENT: "it is awaited no longer"},
+    problems=(kit.Code.UNKNOWN_CARRIER, kit.Code.NOT_FOUND),
 )
-async def stop_awaiting_shipment(context: Context, call: Call[NumberParameters, None]) -> None:
+async def stop_awaiting_shipment(
+    context: kit.Context, call: kit.Call[kit.NumberParameters, None]
+) -> None:
     """Stop awaiting a tracking number."""
     async with context.pool.connection() as connection:
         if not await stop_awaiting(
             connection, attached_to(context, call.parameters), actor=call.caller.actor, why=call.why
         ):
-            raise Problem(Code.NOT_FOUND, "the number is not awaited")
+            raise kit.Problem(kit.Code.NOT_FOUND, "the number is not awaited")
 
 
 OPERATIONS: Final = (list_awaited_numbers, await_shipment, stop_awaiting_shipment)

@@ -21,12 +21,7 @@ from statesvc.addons.expectations.rule_changes import (
     state_rules,
     stated_rules,
 )
-from statesvc.api.operation_context import Context
-from statesvc.http.call import Call
-from statesvc.http.operation import operation
-from statesvc.http.paging import Page
-from statesvc.http.problem import Code, Problem
-from statesvc.http.views import Sentences
+from statesvc.api import kit
 from statesvc.shipments.expectation_rules import EVERYTHING, NoRuleScopeError, RuleScope, rule_scope
 
 _TAG: Final = "expectations"
@@ -34,24 +29,30 @@ _ONE: Final = "/v1/expectations/{carrier_id}"
 _SERVICE_RULE: Final = "A `service` is one carrier's, and is more than blanks and signs."
 
 
-@operation("GET /v1/expectations", scope="ops", tag=_TAG)
-async def list_expectations(context: Context, _call: Call[None, None]) -> Page[CarrierExpectations]:
+@kit.operation("GET /v1/expectations", scope="ops", tag=_TAG)
+async def list_expectations(
+    context: kit.Context, _call: kit.Call[None, None]
+) -> kit.Page[CarrierExpectations]:
     """List the expectations of shipments.
 
     Hours for all carriers first, then for carriers and services with rules of their own.
     """
     async with context.pool.connection() as connection:
         stated = await stated_rules(connection)
-    return Page(
+    return kit.Page(
         [_shown(stated, scope) for scope in dict.fromkeys([EVERYTHING, *stated.rows])], None
     )
 
 
-@operation(
-    f"GET {_ONE}", scope="ops", tag=_TAG, rules=(_SERVICE_RULE,), problems=(Code.UNKNOWN_CARRIER,)
+@kit.operation(
+    f"GET {_ONE}",
+    scope="ops",
+    tag=_TAG,
+    rules=(_SERVICE_RULE,),
+    problems=(kit.Code.UNKNOWN_CARRIER,),
 )
 async def get_expectations(
-    context: Context, call: Call[ExpectationParameters, None]
+    context: kit.Context, call: kit.Call[ExpectationParameters, None]
 ) -> CarrierExpectations:
     """Show the expectations of a carrier's shipments.
 
@@ -62,16 +63,16 @@ async def get_expectations(
         return _shown(await stated_rules(connection), scope)
 
 
-@operation(
+@kit.operation(
     f"PUT {_ONE}",
     scope="ops",
     tag=_TAG,
     rules=(_SERVICE_RULE,),
-    problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
-    view=Sentences("Revision {revision} is in effect with the next event of each shipment."),
+    problems=(kit.Code.UNKNOWN_CARRIER, kit.Code.CONFLICT),
+    view=kit.Sentences("Revision {revision} is in effect with the next event of each shipment."),
 )
 async def change_expectations(
-    context: Context, call: Call[ExpectationParameters, RulesStatement]
+    context: kit.Context, call: kit.Call[ExpectationParameters, RulesStatement]
 ) -> CarrierExpectations:
     """Set the expectations of a carrier's shipments.
 
@@ -92,26 +93,26 @@ async def change_expectations(
                 replaces=wanted.replaces,
             )
         except RulesChangedError as error:
-            raise Problem(
-                Code.CONFLICT,
+            raise kit.Problem(
+                kit.Code.CONFLICT,
                 f"nothing was done: {error}; preview them again",
                 members={"latest_revision": error.revision},
             ) from error
         return _shown(await stated_rules(connection), scope)
 
 
-@operation(
+@kit.operation(
     f"POST {_ONE}/preview",
     scope="ops",
     tag=_TAG,
     rules=(_SERVICE_RULE,),
-    problems=(Code.UNKNOWN_CARRIER,),
+    problems=(kit.Code.UNKNOWN_CARRIER,),
     is_computed=True,
     deadline_seconds=30.0,
-    view=Sentences(previewed),
+    view=kit.Sentences(previewed),
 )
 async def preview_expectations(
-    context: Context, call: Call[ExpectationParameters, RulesRequest]
+    context: kit.Context, call: kit.Call[ExpectationParameters, RulesRequest]
 ) -> RulePreview:
     """Preview rules of expectations.
 
@@ -123,11 +124,11 @@ async def preview_expectations(
         return await preview_rules(connection, scope, call.body.rules)
 
 
-def _scope(context: Context, wanted: ExpectationParameters) -> RuleScope:
+def _scope(context: kit.Context, wanted: ExpectationParameters) -> RuleScope:
     try:
         scope = rule_scope(wanted.carrier_id, wanted.service)
     except NoRuleScopeError as error:
-        raise Problem(Code.INVALID_REQUEST, str(error)) from None
+        raise kit.Problem(kit.Code.INVALID_REQUEST, str(error)) from None
     if scope != EVERYTHING:
         context.carrier(scope.carrier_id)
     return scope

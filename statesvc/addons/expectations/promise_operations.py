@@ -25,14 +25,8 @@ from statesvc.addons.expectations.report_files import (
     ReportFormat,
     as_file,
 )
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Day, Name
-from statesvc.http.call import Call
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import FieldFace
-from statesvc.http.operation import RawAnswer, operation
-from statesvc.http.paging import Page, PageParameters, encode_position, position_of
-from statesvc.http.problem import Code, Problem
+from statesvc.api import kit
+from statesvc.api.parameters import Day
 
 # Rows of a file; more are asked for in several ranges of days.
 LATE_MAX: Final = 100_000
@@ -40,24 +34,24 @@ _PATH: Final = "/v1/reports/promises"
 _BY_ANY: Final = "|".join(DIMENSIONS)
 
 
-class PromiseParameters(ClosedModel):
+class PromiseParameters(kit.ClosedModel):
     """Selection of promises."""
 
     since: Annotated[
         Day | None,
-        FieldFace(label="Promised from"),
+        kit.FieldFace(label="Promised from"),
         Field(
             description="Promised for this day or later; left out: the last 90 days and those to come."
         ),
     ] = None
     until: Annotated[
         Day | None,
-        FieldFace(label="Promised before"),
+        kit.FieldFace(label="Promised before"),
         Field(description="Promised for a day before this one."),
     ] = None
-    carrier_id: Annotated[Name | None, Field(description="Of this carrier only.")] = None
+    carrier_id: Annotated[kit.Name | None, Field(description="Of this carrier only.")] = None
     service: Annotated[
-        Name | None,
+        kit.Name | None,
         Field(description="Of this service only, as the carrier names it; case does not matter."),
     ] = None
     lane: Annotated[
@@ -67,7 +61,7 @@ class PromiseParameters(ClosedModel):
         ),
     ] = None
 
-    def filter(self, context: Context) -> PromiseFilter:
+    def filter(self, context: kit.Context) -> PromiseFilter:
         """Return the selection as the report takes it. Raises Problem."""
         if self.carrier_id is not None:
             context.carrier(self.carrier_id)
@@ -97,7 +91,7 @@ class PromiseReportParameters(PromiseParameters):
         return [each for each in DIMENSIONS if each in self.by.split(",")]
 
 
-class LateParameters(PageParameters, PromiseParameters):
+class LateParameters(kit.PageParameters, PromiseParameters):
     """A page of late parcels."""
 
 
@@ -117,13 +111,13 @@ class PromiseReport(TypedDict):
 
 
 _operation = partial(
-    operation, scope="read", tag="reports", is_computed=True, deadline_seconds=30.0
+    kit.operation, scope="read", tag="reports", is_computed=True, deadline_seconds=30.0
 )
 
 
-@_operation(f"GET {_PATH}", problems=(Code.UNKNOWN_CARRIER,))
+@_operation(f"GET {_PATH}", problems=(kit.Code.UNKNOWN_CARRIER,))
 async def report_promises(
-    context: Context, call: Call[PromiseReportParameters, None]
+    context: kit.Context, call: kit.Call[PromiseReportParameters, None]
 ) -> PromiseReport:
     """Count the promises that carriers met.
 
@@ -137,8 +131,10 @@ async def report_promises(
         }
 
 
-@_operation(f"GET {_PATH}/late", problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR))
-async def list_late_parcels(context: Context, call: Call[LateParameters, None]) -> Page[LateParcel]:
+@_operation(f"GET {_PATH}/late", problems=(kit.Code.UNKNOWN_CARRIER, kit.Code.INVALID_CURSOR))
+async def list_late_parcels(
+    context: kit.Context, call: kit.Call[LateParameters, None]
+) -> kit.Page[LateParcel]:
     """List parcels late against their promise.
 
     For claims: delivered after the promised day, or not delivered though it is over; the earliest
@@ -149,7 +145,7 @@ async def list_late_parcels(context: Context, call: Call[LateParameters, None]) 
     after = (
         FROM_THE_START
         if wanted.cursor is None
-        else position_of(wanted.cursor, PromisePosition, bound_to)
+        else kit.position_of(wanted.cursor, PromisePosition, bound_to)
     )
     async with context.pool.connection() as connection:
         found = await late_parcels(
@@ -160,11 +156,11 @@ async def list_late_parcels(context: Context, call: Call[LateParameters, None]) 
     cursor = (
         None
         if is_last
-        else encode_position(
+        else kit.encode_position(
             PromisePosition(page[-1]["promised_until"], page[-1]["shipment_id"]), bound_to
         )
     )
-    return Page(page, cursor)
+    return kit.Page(page, cursor)
 
 
 @_operation(
@@ -174,11 +170,11 @@ async def list_late_parcels(context: Context, call: Call[LateParameters, None]) 
         "Parquet takes the extra `archive` of the installation.",
     ),
     response_types=tuple(MEDIA_TYPES.values()),
-    problems=(Code.UNKNOWN_CARRIER,),
+    problems=(kit.Code.UNKNOWN_CARRIER,),
 )
 async def export_promises(
-    context: Context, call: Call[PromiseExportParameters, None]
-) -> RawAnswer[None]:
+    context: kit.Context, call: kit.Call[PromiseExportParameters, None]
+) -> kit.RawAnswer[None]:
     """Export promises as CSV or Parquet.
 
     In CSV a text that a spreadsheet would compute has an apostrophe before it.
@@ -193,18 +189,18 @@ async def export_promises(
             rows = await late_parcels(connection, wanted.filter(context), limit=LATE_MAX + 1)
             columns = [*LateParcel.__annotations__]
     if len(rows) > LATE_MAX:
-        raise Problem(
-            Code.INVALID_REQUEST,
+        raise kit.Problem(
+            kit.Code.INVALID_REQUEST,
             f"there are more than {LATE_MAX:,} rows: narrow `since`, `until` or `carrier_id`",
         )
     try:
         content = as_file(rows, columns, wanted.format)
     except ParquetUnavailableError as error:
-        raise Problem(Code.INVALID_REQUEST, str(error)) from error
+        raise kit.Problem(kit.Code.INVALID_REQUEST, str(error)) from error
     call.headers[hdrs.CONTENT_DISPOSITION] = (
         f'attachment; filename="promises-{wanted.table}.{wanted.format}"'
     )
-    return RawAnswer(content, MEDIA_TYPES[wanted.format])
+    return kit.RawAnswer(content, MEDIA_TYPES[wanted.format])
 
 
 OPERATIONS: Final = (report_promises, list_late_parcels, export_promises)

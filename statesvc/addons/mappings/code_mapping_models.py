@@ -10,11 +10,7 @@ from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from statesvc.addons.mappings.mapped_code import PrintedCode
 from statesvc.addons.mappings.samples import SAMPLES_MAX
-from statesvc.api.parameters import CarrierParameters, Name
-from statesvc.api.personal_reads import Include
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import FieldFace
-from statesvc.http.paging import PageParameters
+from statesvc.api import kit
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 
 REVISION_MAX = 2**63 - 1
@@ -23,16 +19,16 @@ _NO_LISTED_TEXT: JsonDict = {"not": {"const": TEXT}}
 Part = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$")]
 
 
-class UnmappedParameters(ClosedModel):
+class UnmappedParameters(kit.ClosedModel):
     """Unknown codes."""
 
-    carrier_id: Annotated[Name | None, Field(description="Of this carrier only.")] = None
+    carrier_id: Annotated[kit.Name | None, Field(description="Of this carrier only.")] = None
 
 
-class SampleParameters(ClosedModel):
+class SampleParameters(kit.ClosedModel):
     """Events with an unknown code."""
 
-    carrier_id: Name
+    carrier_id: kit.Name
     raw_type: Annotated[
         Part | None, Field(description="As the list of unknown codes has it; left out for null.")
     ] = None
@@ -40,20 +36,20 @@ class SampleParameters(ClosedModel):
         Part | None, Field(description="As the list of unknown codes has it; left out for null.")
     ] = None
     limit: Annotated[int, Field(ge=1, le=SAMPLES_MAX)] = 10
-    include: Include = None
+    include: kit.Include = None
 
 
-class MappingsParameters(PageParameters):
+class MappingsParameters(kit.PageParameters):
     """A carrier's mappings, the newest first."""
 
-    carrier_id: Name
-    include: Include = None
+    carrier_id: kit.Name
+    include: kit.Include = None
 
 
-class MappedCodesParameters(PageParameters):
+class MappedCodesParameters(kit.PageParameters):
     """Mappings of all carriers, the newest first."""
 
-    carrier_id: Annotated[Name | None, Field(description="Of this carrier only.")] = None
+    carrier_id: Annotated[kit.Name | None, Field(description="Of this carrier only.")] = None
     revision: Annotated[
         int | None,
         Field(
@@ -62,10 +58,10 @@ class MappedCodesParameters(PageParameters):
             description="This row and all others of its code, those that it replaced too.",
         ),
     ] = None
-    include: Include = None
+    include: kit.Include = None
 
 
-class RenormalizeParameters(CarrierParameters):
+class RenormalizeParameters(kit.CarrierParameters):
     """The row whose code is read again."""
 
     revision: Annotated[int, Field(ge=1, le=REVISION_MAX)]
@@ -74,7 +70,7 @@ class RenormalizeParameters(CarrierParameters):
 class MappingParameters(RenormalizeParameters):
     """A row."""
 
-    include: Include = None
+    include: kit.Include = None
 
 
 _WHOLE: dict[str, Any] = {
@@ -91,7 +87,7 @@ _NAMED: dict[str, Any] = {
 }
 
 
-class TaughtMeaning(ClosedModel):
+class TaughtMeaning(kit.ClosedModel):
     """Meaning of a code."""
 
     model_config = ConfigDict(
@@ -101,7 +97,7 @@ class TaughtMeaning(ClosedModel):
     kind: Annotated[
         Literal["scan", "info"],
         Field(description="A scan has a status; an `info` never moves one."),
-        FieldFace(
+        kit.FieldFace(
             label="Means",
             flag="--info",
             const="info",
@@ -124,7 +120,7 @@ class TaughtMeaning(ClosedModel):
         return Meaning(Kind(self.kind), self.status, self.reason)
 
 
-class PreviewRequest(ClosedModel):
+class PreviewRequest(kit.ClosedModel):
     """A code as the carrier prints it, and its meaning.
 
     Texts are given as the carrier prints them, too.
@@ -146,7 +142,7 @@ class PreviewRequest(ClosedModel):
     raw_type: Annotated[
         Part | None,
         Field(description="Null: the carrier prints none.", json_schema_extra=_NO_LISTED_TEXT),
-        FieldFace(
+        kit.FieldFace(
             label="Type",
             hint="As the carrier prints it; empty where it prints none.",
             flag="--type",
@@ -159,7 +155,7 @@ class PreviewRequest(ClosedModel):
             description="Null: the carrier prints none. Without `raw_type` also `TYPE/CODE`, as `carrier_code` has it.",
             json_schema_extra=_NO_LISTED_TEXT,
         ),
-        FieldFace(
+        kit.FieldFace(
             label="Code",
             hint="Or the text in its place, or the text-... of a history.",
             flag="--code",
@@ -169,7 +165,7 @@ class PreviewRequest(ClosedModel):
     raw_reason: Annotated[
         Part | None,
         Field(description="Only with this reason code next to it; null: any."),
-        FieldFace(
+        kit.FieldFace(
             label="Only with this reason code",
             hint="Empty: any.",
             flag="--carrier-reason",
@@ -181,7 +177,7 @@ class PreviewRequest(ClosedModel):
         Field(
             description="Only with this text; case and blanks do not matter. Alone where the carrier prints no code."
         ),
-        FieldFace(
+        kit.FieldFace(
             label="Only with this text",
             hint="Empty: any. Alone where the carrier prints no code. It is stored sealed; its digest stands in the log.",
             flag="--text",
@@ -239,7 +235,7 @@ class TeachRequest(PreviewRequest):
     force: Annotated[bool, Field(description="Map the code although no event has it.")] = False
 
 
-class RenormalizeRequest(ClosedModel):
+class RenormalizeRequest(kit.ClosedModel):
     """Reading the history of the code again."""
 
     why: Annotated[str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$")] = ""

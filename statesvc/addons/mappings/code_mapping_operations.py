@@ -32,15 +32,7 @@ from statesvc.addons.mappings.mapping_store import (
     teach,
 )
 from statesvc.addons.mappings.preview import MappingPreview, preview_mapping
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import CarrierParameters
-from statesvc.api.personal_reads import reads_personal
-from statesvc.http.call import Call
-from statesvc.http.faces import Command, ConsolePage, Form
-from statesvc.http.operation import operation
-from statesvc.http.paging import Page, before_number, encode_cursor
-from statesvc.http.problem import CREATED, Code, Problem, Violation
-from statesvc.http.views import Column, Sentences, Table
+from statesvc.api import kit
 
 _TAG: Final = "codes"
 _MAPPINGS: Final = "/v1/carriers/{carrier_id}/mappings"
@@ -49,29 +41,29 @@ _CARRIER: Final = _CARRIERS + "/{carrier_id}"
 _MAPPING: Final = _CARRIER + "/mappings/{revision}"
 _PARTS: Final = ("raw_type", "raw_code", "raw_reason", "raw_text")
 _COLUMNS: Final = (
-    Column("revision", link=_MAPPING),
+    kit.Column("revision", link=_MAPPING),
     "carrier_id",
-    Column(words.code, "Code"),
-    Column(words.meaning, "Read as"),
-    Column(words.shipped, "Table says"),
-    Column(words.redundant, "Redundant"),
+    kit.Column(words.code, "Code"),
+    kit.Column(words.meaning, "Read as"),
+    kit.Column(words.shipped, "Table says"),
+    kit.Column(words.redundant, "Redundant"),
     "added_at",
-    Column("added_by", "By"),
+    kit.Column("added_by", "By"),
     "why",
 )
-_LIST: Final = Table(*_COLUMNS, empty="No code is mapped.")
+_LIST: Final = kit.Table(*_COLUMNS, empty="No code is mapped.")
 
 
-@operation(
+@kit.operation(
     f"GET {_MAPPINGS}",
     scope="ops",
     tag=_TAG,
-    problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR),
+    problems=(kit.Code.UNKNOWN_CARRIER, kit.Code.INVALID_CURSOR),
     view=_LIST,
 )
 async def list_code_mappings(
-    context: Context, call: Call[MappingsParameters, None]
-) -> Page[ListedMapping]:
+    context: kit.Context, call: kit.Call[MappingsParameters, None]
+) -> kit.Page[ListedMapping]:
     """List a carrier's code mappings.
 
     Those in effect, next to the entry of this release's own table.
@@ -79,7 +71,7 @@ async def list_code_mappings(
     wanted = call.parameters
     carrier = context.carrier(wanted.carrier_id)
     bound_to: dict[str, Any] = {"list": "mappings", "carrier_id": wanted.carrier_id}
-    before = before_number(wanted.cursor, bound_to)
+    before = kit.before_number(wanted.cursor, bound_to)
     async with context.pool.connection() as connection:
         rows = await current_mappings(connection, carrier_id=wanted.carrier_id)
         rows = sorted(
@@ -88,19 +80,20 @@ async def list_code_mappings(
         )
         page = rows[: wanted.limit]
         items = await _listed(context, connection, call, carrier, page)
-    return Page(
-        items, encode_cursor([page[-1].revision], bound_to) if len(rows) > wanted.limit else None
+    return kit.Page(
+        items,
+        kit.encode_cursor([page[-1].revision], bound_to) if len(rows) > wanted.limit else None,
     )
 
 
-@operation(
+@kit.operation(
     "GET /v1/code-mappings",
     scope="ops",
     tag=_TAG,
-    problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR),
+    problems=(kit.Code.NOT_FOUND, kit.Code.UNKNOWN_CARRIER, kit.Code.INVALID_CURSOR),
     view=_LIST,
     commands=(
-        Command(
+        kit.Command(
             name="carriers mappings",
             summary="list mapped codes; with --revision all rows of a code",
             arguments=("carrier_id",),
@@ -109,8 +102,8 @@ async def list_code_mappings(
     ),
 )
 async def list_mapped_codes(
-    context: Context, call: Call[MappedCodesParameters, None]
-) -> Page[ListedMapping]:
+    context: kit.Context, call: kit.Call[MappedCodesParameters, None]
+) -> kit.Page[ListedMapping]:
     """List the code mappings of all carriers.
 
     Those in effect, or with `revision` those of a single code, the newest first. A mapping of a
@@ -122,7 +115,7 @@ async def list_mapped_codes(
         "carrier_id": wanted.carrier_id,
         "revision": wanted.revision,
     }
-    before = before_number(wanted.cursor, bound_to)
+    before = kit.before_number(wanted.cursor, bound_to)
     context.refuse_unknown(wanted.carrier_id)
     async with context.pool.connection() as connection:
         if wanted.revision is None:
@@ -134,7 +127,7 @@ async def list_mapped_codes(
         else:
             row = await find_mapping(connection, wanted.revision)
             if row is None or wanted.carrier_id not in {None, row.carrier_id}:
-                raise Problem(Code.NOT_FOUND, f"there is no revision {wanted.revision}")
+                raise kit.Problem(kit.Code.NOT_FOUND, f"there is no revision {wanted.revision}")
             rows = await mapping_history(connection, row.code)
         known = (
             row for row in rows if row.revision < before and row.carrier_id in context.carriers()
@@ -153,27 +146,28 @@ async def list_mapped_codes(
             )
         ]
     items.sort(key=lambda item: -item.revision)
-    return Page(
-        items, encode_cursor([page[-1].revision], bound_to) if len(rows) > wanted.limit else None
+    return kit.Page(
+        items,
+        kit.encode_cursor([page[-1].revision], bound_to) if len(rows) > wanted.limit else None,
     )
 
 
-@operation(
+@kit.operation(
     f"POST {_MAPPINGS}",
     scope="ops",
     tag=_TAG,
-    statuses={CREATED: "mapped"},
+    statuses={kit.CREATED: "mapped"},
     rules=("No event has the code, and `force` is not set.",),
-    problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
-    view=Sentences(words.in_effect, words.EARLIER),
+    problems=(kit.Code.UNKNOWN_CARRIER, kit.Code.CONFLICT),
+    view=kit.Sentences(words.in_effect, words.EARLIER),
     commands=(
-        Command(
+        kit.Command(
             name="carriers map",
             summary="map a code; without --yes, show the events with it",
             fields=(*_PARTS, "meaning.kind", "meaning.status", "meaning.reason", "force", "why"),
             preview="preview_code_mapping",
         ),
-        Command(
+        kit.Command(
             name="carriers unmap",
             summary="read a code as the normalizer does, again; without --yes, show its events",
             fields=(*_PARTS, "why"),
@@ -182,18 +176,18 @@ async def list_mapped_codes(
         ),
     ),
     forms=(
-        Form(
+        kit.Form(
             path=_CARRIER + "/teach",
             title="Map a code of {carrier_id}",
             button="Map the code",
             fields=(*_PARTS, "meaning.kind", "meaning.status", "meaning.reason", "force"),
             preview="preview_code_mapping",
             kept=("replaces",),
-            view=Sentences(words.in_effect, "Its history is not read again yet."),
+            view=kit.Sentences(words.in_effect, "Its history is not read again yet."),
             then=_MAPPING,
             section=_CARRIERS,
         ),
-        Form(
+        kit.Form(
             path=_CARRIER + "/unmap",
             title="Take a mapping of {carrier_id} back",
             button="Take it back",
@@ -201,14 +195,14 @@ async def list_mapped_codes(
             fixed={"meaning": None},
             preview="preview_code_mapping",
             kept=("replaces",),
-            view=Sentences(words.in_effect, "Its history is not read again yet."),
+            view=kit.Sentences(words.in_effect, "Its history is not read again yet."),
             then=_MAPPING,
             section=_CARRIERS,
         ),
     ),
 )
 async def teach_code(
-    context: Context, call: Call[CarrierParameters, TeachRequest]
+    context: kit.Context, call: kit.Call[kit.CarrierParameters, TeachRequest]
 ) -> ListedMapping:
     """Map a code, or take its mapping back.
 
@@ -230,7 +224,9 @@ async def teach_code(
             and not lesson.force
             and not await has_events(connection, printed.clear(digest))
         ):
-            raise Problem(Code.INVALID_REQUEST, f"{words.NO_EVENT}; `force` maps it all the same")
+            raise kit.Problem(
+                kit.Code.INVALID_REQUEST, f"{words.NO_EVENT}; `force` maps it all the same"
+            )
         try:
             actor = call.caller.actor
             revision = await teach(
@@ -243,38 +239,38 @@ async def teach_code(
                 replaces=lesson.replaces,
             )
         except MappingChangedError as error:
-            raise Problem(
-                Code.CONFLICT,
+            raise kit.Problem(
+                kit.Code.CONFLICT,
                 f"nothing was done: {error}; preview it again",
                 members={"latest_revision": error.revision},
             ) from error
         except NotMappedError as error:
-            raise Problem(
-                Code.CONFLICT, "no mapping of the code is in effect: the normalizer reads it"
+            raise kit.Problem(
+                kit.Code.CONFLICT, "no mapping of the code is in effect: the normalizer reads it"
             ) from error
         row = await stored_mapping(connection, carrier.carrier_id, revision)
         texts = await mapped_texts(connection, keyring, carrier)
     return listed(carrier, row, texts, shows_texts=False)
 
 
-@operation(
+@kit.operation(
     f"POST {_MAPPINGS}/preview",
     scope="ops",
     tag=_TAG,
-    problems=(Code.UNKNOWN_CARRIER,),
+    problems=(kit.Code.UNKNOWN_CARRIER,),
     is_computed=True,
     view=(
-        Sentences(words.previewed),
-        Table(
-            Column("tracking_number", "Newest"),
-            Column("occurred_at", "Happened"),
-            Column(words.code, "Code"),
+        kit.Sentences(words.previewed),
+        kit.Table(
+            kit.Column("tracking_number", "Newest"),
+            kit.Column("occurred_at", "Happened"),
+            kit.Column(words.code, "Code"),
             of="samples",
         ),
     ),
 )
 async def preview_code_mapping(
-    context: Context, call: Call[CarrierParameters, PreviewRequest]
+    context: kit.Context, call: kit.Call[kit.CarrierParameters, PreviewRequest]
 ) -> MappingPreview:
     """Preview a mapping.
 
@@ -289,25 +285,27 @@ async def preview_code_mapping(
         return await preview_mapping(connection, keyring, code)
 
 
-@operation(
+@kit.operation(
     f"GET {_MAPPINGS}/{{revision}}",
     scope="ops",
     tag=_TAG,
-    problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND),
+    problems=(kit.Code.UNKNOWN_CARRIER, kit.Code.NOT_FOUND),
     pages=(
-        ConsolePage(
+        kit.ConsolePage(
             path=_MAPPING,
             title="Mapping {revision} of {carrier_id}",
             section=_CARRIERS,
             acts=(_MAPPING + "/renormalize",),
             personal="The texts of mapped codes may hold personal data.",
-            view=Table(*_COLUMNS, Column(words.unmap_words, "Action", link=words.unmap_path)),
+            view=kit.Table(
+                *_COLUMNS, kit.Column(words.unmap_words, "Action", link=words.unmap_path)
+            ),
         ),
     ),
 )
 async def get_code_mapping(
-    context: Context, call: Call[MappingParameters, None]
-) -> Page[ListedMapping]:
+    context: kit.Context, call: kit.Call[MappingParameters, None]
+) -> kit.Page[ListedMapping]:
     """Show a mapping and its predecessors.
 
     All rows of its code, the newest first.
@@ -316,19 +314,19 @@ async def get_code_mapping(
     async with context.pool.connection() as connection:
         row = await stored_mapping(connection, carrier.carrier_id, call.parameters.revision)
         rows = await mapping_history(connection, row.code)
-        return Page(await _listed(context, connection, call, carrier, rows), None)
+        return kit.Page(await _listed(context, connection, call, carrier, rows), None)
 
 
 async def _listed(
-    context: Context,
+    context: kit.Context,
     connection: AsyncConnection[Any],
-    call: Call[MappingsParameters, None]
-    | Call[MappedCodesParameters, None]
-    | Call[MappingParameters, None],
+    call: kit.Call[MappingsParameters, None]
+    | kit.Call[MappedCodesParameters, None]
+    | kit.Call[MappingParameters, None],
     carrier: Carrier,
     rows: Sequence[CodeMapping],
 ) -> list[ListedMapping]:
-    personal = reads_personal(call, call.parameters.include)
+    personal = kit.reads_personal(call, call.parameters.include)
     texts = await mapped_texts(connection, await context.keyring(), carrier)
     if personal:
         await _record(context, connection, call, carrier, rows)
@@ -336,9 +334,9 @@ async def _listed(
 
 
 async def _record(
-    context: Context,
+    context: kit.Context,
     connection: AsyncConnection[Any],
-    call: Call[Any, Any],
+    call: kit.Call[Any, Any],
     carrier: Carrier,
     rows: Sequence[CodeMapping],
 ) -> None:
@@ -355,15 +353,19 @@ async def stored_mapping(
 ) -> CodeMapping:
     row = await find_mapping(connection, revision)
     if row is None or row.carrier_id != carrier_id:
-        raise Problem(Code.NOT_FOUND, f"{carrier_id} has no mapping with the revision {revision}")
+        raise kit.Problem(
+            kit.Code.NOT_FOUND, f"{carrier_id} has no mapping with the revision {revision}"
+        )
     return row
 
 
 def _printed(lesson: PreviewRequest, carrier: Carrier) -> PrintedCode:
     printed = lesson.printed(carrier.carrier_id)
     if printed.refusal is not None:
-        raise Problem(
-            Code.INVALID_REQUEST, printed.refusal, violations=[Violation("/body", printed.refusal)]
+        raise kit.Problem(
+            kit.Code.INVALID_REQUEST,
+            printed.refusal,
+            violations=[kit.Violation("/body", printed.refusal)],
         )
     return printed
 

@@ -23,16 +23,7 @@ from statesvc.addons.mappings.history_reread import (
     StatusChange,
 )
 from statesvc.addons.mappings.reread_code import CodeReread, RereadPosition, RereadRequest
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import CarrierParameters
-from statesvc.http.call import Call
-from statesvc.http.call_progress import CallParts
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Command, FieldFace, Form
-from statesvc.http.operation import operation
-from statesvc.http.paging import encode_position, position_of
-from statesvc.http.problem import Code, Problem, Violation
-from statesvc.http.views import Column, Sentences, Table
+from statesvc.api import kit
 from statesvc.repair.renormalize.correction_plan import COUNTERS, CodeKey
 from statesvc.repair.renormalize.history_walk import HistoryWalk
 
@@ -46,13 +37,13 @@ _CURSOR_CHARS_MAX: Final = 32_768
 _PER_SECOND_MAX: Final = 1_000_000
 
 
-class RenormalizeCarrier(ClosedModel):
+class RenormalizeCarrier(kit.ClosedModel):
     """Reading the history of a carrier again."""
 
     since: Annotated[
         AwareDatetime | None,
         Field(description="Only messages received then or later; null: all."),
-        FieldFace(metavar="T"),
+        kit.FieldFace(metavar="T"),
     ] = None
     read_by: Annotated[
         str | None,
@@ -61,7 +52,7 @@ class RenormalizeCarrier(ClosedModel):
             pattern=r"^[^\x00]*$",
             description="Only what this version of the normalizer read, as after a rollout that was reverted.",
         ),
-        FieldFace(metavar="VERSION"),
+        kit.FieldFace(metavar="VERSION"),
     ] = None
     per_second: Annotated[
         float | None,
@@ -70,7 +61,7 @@ class RenormalizeCarrier(ClosedModel):
             le=_PER_SECOND_MAX,
             description="At most so many messages a second; null: as fast as it goes.",
         ),
-        FieldFace(flag="--rate", metavar="N"),
+        kit.FieldFace(flag="--rate", metavar="N"),
     ] = None
     dry_run: Annotated[bool, Field(description="Only answer what would be done.")] = False
     notify: Annotated[
@@ -78,7 +69,7 @@ class RenormalizeCarrier(ClosedModel):
         Field(
             description="`false`: no subscription is sent what the corrections change; their entries in the log say so."
         ),
-        FieldFace(flag="--no-notify", help="send no subscription what the corrections change"),
+        kit.FieldFace(flag="--no-notify", help="send no subscription what the corrections change"),
     ] = True
     why: Annotated[
         str,
@@ -136,26 +127,26 @@ class RenormalizedCarrier(BaseModel):
     next_cursor: Annotated[str | None, Field(description="Call again with it to go on.")]
 
 
-@operation(
+@kit.operation(
     "POST /v1/carriers/{carrier_id}/renormalize",
     scope="ops",
     tag="codes",
-    problems=(Code.UNKNOWN_CARRIER, Code.INVALID_CURSOR),
+    problems=(kit.Code.UNKNOWN_CARRIER, kit.Code.INVALID_CURSOR),
     rules=("The carrier has no version `read_by`.",),
     is_computed=True,
     deadline_seconds=LONG_SECONDS,
-    parts=CallParts(
+    parts=kit.CallParts(
         summed=("scanned", *COUNTERS, "rejected", "unopened", "beyond"),
         left="remaining",
         rows={"changes": "events", "moved": "shipments", "codes": "", "codes_left": ""},
     ),
     view=(
-        Sentences(words.renormalized),
-        Table(Column("from", "In effect"), Column("to", "Now"), "events", of="changes"),
-        Sentences(words.left_as_read),
+        kit.Sentences(words.renormalized),
+        kit.Table(kit.Column("from", "In effect"), kit.Column("to", "Now"), "events", of="changes"),
+        kit.Sentences(words.left_as_read),
     ),
     commands=(
-        Command(
+        kit.Command(
             name="renormalize",
             arguments=(),
             fields=("carrier_id", "since", "read_by", "per_second", "dry_run", "notify", "why"),
@@ -163,7 +154,7 @@ class RenormalizedCarrier(BaseModel):
     ),
 )
 async def renormalize_carrier(
-    context: Context, call: Call[CarrierParameters, RenormalizeCarrier]
+    context: kit.Context, call: kit.Call[kit.CarrierParameters, RenormalizeCarrier]
 ) -> RenormalizedCarrier:
     """Read the history of a carrier again.
 
@@ -176,7 +167,9 @@ async def renormalize_carrier(
     carrier = context.carrier(call.parameters.carrier_id)
     if wanted.read_by is not None and wanted.read_by not in carrier.normalizers:
         text = f"{carrier.carrier_id} has no version {wanted.read_by}, but {', '.join(carrier.normalizers)}"
-        raise Problem(Code.INVALID_REQUEST, text, violations=[Violation("/body/read_by", text)])
+        raise kit.Problem(
+            kit.Code.INVALID_REQUEST, text, violations=[kit.Violation("/body/read_by", text)]
+        )
     bound_to = {
         "renormalize": carrier.carrier_id,
         **wanted.model_dump(mode="json", include={"since", "read_by", "dry_run", "notify"}),
@@ -198,7 +191,7 @@ async def renormalize_carrier(
         ),
         position=HistoryPosition()
         if wanted.cursor is None
-        else position_of(wanted.cursor, HistoryPosition, bound_to),
+        else kit.position_of(wanted.cursor, HistoryPosition, bound_to),
     )
     scanned = run.position.scanned
     report = await run.run()
@@ -220,7 +213,7 @@ async def renormalize_carrier(
         codes=_listed(report.codes),
         codes_left=_listed(report.codes_left),
         remaining=run.remaining,
-        next_cursor=None if run.is_done else encode_position(run.position, bound_to),
+        next_cursor=None if run.is_done else kit.encode_position(run.position, bound_to),
     )
 
 
@@ -231,13 +224,13 @@ def _listed(codes: Iterable[CodeKey]) -> list[ReadCode]:
     ]
 
 
-@operation(
+@kit.operation(
     "POST /v1/carriers/{carrier_id}/mappings/{revision}/renormalize",
     scope="ops",
     tag=_TAG,
-    problems=(Code.UNKNOWN_CARRIER, Code.NOT_FOUND, Code.INVALID_CURSOR),
+    problems=(kit.Code.UNKNOWN_CARRIER, kit.Code.NOT_FOUND, kit.Code.INVALID_CURSOR),
     deadline_seconds=LONG_SECONDS,
-    parts=CallParts(
+    parts=kit.CallParts(
         summed=(
             "messages",
             "corrected",
@@ -248,20 +241,20 @@ def _listed(codes: Iterable[CodeKey]) -> list[ReadCode]:
             "notifications",
         )
     ),
-    view=Sentences(words.reread),
+    view=kit.Sentences(words.reread),
     commands=(
-        Command(
+        kit.Command(
             name="carriers renormalize",
             summary="read the history of a mapped code again, and append corrections",
             fields=("why",),
         ),
     ),
     forms=(
-        Form(
+        kit.Form(
             path=_MAPPING + "/renormalize",
             title="Read the history of mapping {revision} again",
             button="Read its history again",
-            would=Sentences(
+            would=kit.Sentences(
                 "Messages with the code are read again. What comes out differently is appended as corrections, and notified."
             ),
             then=_MAPPING,
@@ -270,7 +263,7 @@ def _listed(codes: Iterable[CodeKey]) -> list[ReadCode]:
     ),
 )
 async def renormalize_code_mapping(
-    context: Context, call: Call[RenormalizeParameters, RenormalizeRequest]
+    context: kit.Context, call: kit.Call[RenormalizeParameters, RenormalizeRequest]
 ) -> Renormalized:
     """Read the history of a mapped code again.
 
@@ -297,7 +290,7 @@ async def renormalize_code_mapping(
         ),
         position=RereadPosition()
         if cursor is None
-        else position_of(cursor, RereadPosition, bound_to),
+        else kit.position_of(cursor, RereadPosition, bound_to),
         page=context.limits.searched_events,
     )
     report = await run.run()
@@ -313,7 +306,7 @@ async def renormalize_code_mapping(
         done=run.is_done,
         dead_letter_id=run.dead_letter_id,
         obstacle=run.obstacle,
-        next_cursor=None if run.is_done else encode_position(run.position, bound_to),
+        next_cursor=None if run.is_done else kit.encode_position(run.position, bound_to),
     )
 
 

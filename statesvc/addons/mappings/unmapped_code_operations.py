@@ -6,15 +6,8 @@ from statesvc.addons.mappings import code_words as words
 from statesvc.addons.mappings.code_mapping_models import SampleParameters, UnmappedParameters
 from statesvc.addons.mappings.samples import CodeSample, code_samples
 from statesvc.addons.mappings.unmapped_codes import UnmappedCode, unmapped_codes
+from statesvc.api import kit
 from statesvc.api.dead_letter_words import code_path
-from statesvc.api.operation_context import Context
-from statesvc.api.personal_reads import reads_personal
-from statesvc.http.call import Call
-from statesvc.http.faces import Command, ConsolePage
-from statesvc.http.operation import operation
-from statesvc.http.paging import Page
-from statesvc.http.problem import Code
-from statesvc.http.views import Column, Sentences, Table
 
 _TAG: Final = "codes"
 
@@ -25,38 +18,38 @@ _CARRIERS: Final = "/console/carriers"
 _CARRIER: Final = _CARRIERS + "/{carrier_id}"
 
 
-_UNMAPPED: Final = Table(
+_UNMAPPED: Final = kit.Table(
     "carrier_id",
-    Column(words.listed_code, "Code", link=code_path),
-    Column(words.read_by, "Read"),
+    kit.Column(words.listed_code, "Code", link=code_path),
+    kit.Column(words.read_by, "Read"),
     "events",
     "shipments",
     "since",
-    Column("dead_letter_id", "Dead letter", link="/console/dead-letters/{dead_letter_id}"),
-    Column(words.mapped, "Mapped"),
-    Column(words.proposed, "Proposed"),
-    Column("message_ids", "Examples", wide=True),
+    kit.Column("dead_letter_id", "Dead letter", link="/console/dead-letters/{dead_letter_id}"),
+    kit.Column(words.mapped, "Mapped"),
+    kit.Column(words.proposed, "Proposed"),
+    kit.Column("message_ids", "Examples", wide=True),
     empty="All codes are mapped.",
 )
 
 
-@operation(
+@kit.operation(
     "GET /v1/unmapped-codes",
     scope="ops",
     tag=_TAG,
-    problems=(Code.UNKNOWN_CARRIER,),
+    problems=(kit.Code.UNKNOWN_CARRIER,),
     view=_UNMAPPED,
     commands=(
-        Command(
+        kit.Command(
             name="carriers unmapped",
             summary="list codes without a mapping, and codes read by category only",
-            view=(_UNMAPPED, Sentences(words.map_commands)),
+            view=(_UNMAPPED, kit.Sentences(words.map_commands)),
         ),
     ),
 )
 async def list_unmapped_codes(
-    context: Context, call: Call[UnmappedParameters, None]
-) -> Page[UnmappedCode]:
+    context: kit.Context, call: kit.Call[UnmappedParameters, None]
+) -> kit.Page[UnmappedCode]:
     """List unknown codes.
 
     Codes that no mapping knows yet, with their open dead letter, and codes read by their category
@@ -69,51 +62,51 @@ async def list_unmapped_codes(
         )
     if not codes:
         context.refuse_unknown(call.parameters.carrier_id)
-    return Page(codes, None)
+    return kit.Page(codes, None)
 
 
-@operation(
+@kit.operation(
     "GET /v1/unmapped-codes/samples",
     scope="ops",
     tag=_TAG,
-    problems=(Code.UNKNOWN_CARRIER,),
+    problems=(kit.Code.UNKNOWN_CARRIER,),
     pages=(
-        ConsolePage(
+        kit.ConsolePage(
             path=_CARRIER + "/code",
             title="Code of {carrier_id}",
             section=_CARRIERS,
             filter=("raw_type", "raw_code"),
             acts=(_CARRIER + "/teach",),
             personal="Their texts may hold personal data.",
-            view=Table(
-                Column("occurred_at", "Happened"),
-                Column(
+            view=kit.Table(
+                kit.Column("occurred_at", "Happened"),
+                kit.Column(
                     "tracking_number",
                     "Shipment",
                     link="/console/shipments/{carrier_id}/{tracking_number}",
                 ),
-                Column(words.code, "Code"),
-                Column("carrier_code", "As printed"),
-                Column("description", "Text"),
-                Column("proposed.status", "Proposed"),
-                Column("proposed.why", "Because"),
-                Column("recorded_at", "Known"),
-                Column(words.teach_words, "Map", link=words.teach_path),
+                kit.Column(words.code, "Code"),
+                kit.Column("carrier_code", "As printed"),
+                kit.Column("description", "Text"),
+                kit.Column("proposed.status", "Proposed"),
+                kit.Column("proposed.why", "Because"),
+                kit.Column("recorded_at", "Known"),
+                kit.Column(words.teach_words, "Map", link=words.teach_path),
                 empty="The log has no event that is still read so.",
             ),
         ),
     ),
 )
 async def list_unmapped_code_samples(
-    context: Context, call: Call[SampleParameters, None]
-) -> Page[CodeSample]:
+    context: kit.Context, call: kit.Call[SampleParameters, None]
+) -> kit.Page[CodeSample]:
     """Show events with an unknown code.
 
     The newest first; with `include=personal` the texts that the carrier printed.
     """
     wanted = call.parameters
     context.carrier(wanted.carrier_id)
-    personal = reads_personal(call, wanted.include)
+    personal = kit.reads_personal(call, wanted.include)
     keyring = await context.keyring()
     async with context.pool.connection() as connection:
         code = (wanted.carrier_id, wanted.raw_type, wanted.raw_code)
@@ -125,7 +118,7 @@ async def list_unmapped_code_samples(
             await context.readings.record(
                 connection, call, name="code_samples", target=target, carrier_id=wanted.carrier_id
             )
-    return Page(samples, None)
+    return kit.Page(samples, None)
 
 
 OPERATIONS: Final = (list_unmapped_codes, list_unmapped_code_samples)

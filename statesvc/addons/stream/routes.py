@@ -9,14 +9,13 @@ from pydantic import Field, model_validator
 from statesvc.addons.stream.streams import EVENT_STREAM, StreamLimits, Streams
 from statesvc.addons.stream.tickets import PATH, Tickets
 from statesvc.addons.stream.window import StreamedData
-from statesvc.api.parameters import CursorText
+from statesvc.api import kit
 from statesvc.api.transition_operations import TransitionChoice
 from statesvc.database.wakeups.wakeup import SEALED
 from statesvc.files.archive_folder import archive_folder
 from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.signed_token import TOKEN_CHARS_MAX, TokenSigner
-from statesvc.http.operation import RequestHeader, Route, operation, parameters
-from statesvc.http.problem import OK, Code, Problem, Violation
+from statesvc.http.operation import Route, parameters
 from statesvc.log.cursor import CURSOR_PATTERN, LogCursor, read_cursor
 from statesvc.log.history import History
 from statesvc.roles.runtime import Launch, Runtime
@@ -29,7 +28,7 @@ class StreamParameters(TransitionChoice):
     """Selection of transitions, and the position to start at."""
 
     after: Annotated[
-        CursorText | None,
+        kit.CursorText | None,
         Field(
             description=(
                 "The `id` of the last event that the client has; -1: from the first entry on. Left"
@@ -97,7 +96,7 @@ def stream_route(streams: Streams, tickets: Tickets) -> Route:
         "GET",
         PATH,
         stream,
-        operation(
+        kit.operation(
             operation_id="stream_transitions",
             summary="Stream changes of status as they happen",
             description=(
@@ -116,19 +115,19 @@ def stream_route(streams: Streams, tickets: Tickets) -> Route:
             tag="log",
             parameters=StreamParameters,
             request_headers={
-                LAST_EVENT_ID: RequestHeader(
+                LAST_EVENT_ID: kit.RequestHeader(
                     "The `id` of the last event that the client has; goes before `after`.",
                     CURSOR_PATTERN,
                 )
             },
             streamed=cast("type[StreamedData]", StreamedData),
             response_types=(EVENT_STREAM,),
-            statuses={OK: "events `shipment.status_changed` with this as their `data`"},
+            statuses={kit.OK: "events `shipment.status_changed` with this as their `data`"},
             problems=(
-                Code.CURSOR_LOST,
-                Code.TOO_MANY_REQUESTS,
-                Code.OVERLOADED,
-                Code.NOT_READY,
+                kit.Code.CURSOR_LOST,
+                kit.Code.TOO_MANY_REQUESTS,
+                kit.Code.OVERLOADED,
+                kit.Code.NOT_READY,
             ),
             rules=("A `ticket` names carriers and statuses: it comes alone, or with `after`.",),
             deadline_seconds=None,
@@ -141,9 +140,9 @@ def _last_event_id(request: web.Request, after: str | None) -> LogCursor | None:
     try:
         return None if given is None else read_cursor(given)
     except ValueError:
-        violation = Violation(
+        violation = kit.Violation(
             f"/header/{LAST_EVENT_ID}", "must be the `id` of an event of this stream"
         )
-        raise Problem(
-            Code.INVALID_REQUEST, "the headers break the contract", violations=[violation]
+        raise kit.Problem(
+            kit.Code.INVALID_REQUEST, "the headers break the contract", violations=[violation]
         ) from None

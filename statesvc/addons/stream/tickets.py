@@ -14,14 +14,12 @@ from aiohttp import web
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
-from statesvc.api.operation_context import Context
+from statesvc.api import kit
 from statesvc.api.transition_operations import Selection, TransitionChoice
-from statesvc.http.call import Call
 from statesvc.http.keys.api_keys import Caller, Keys
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.keys.signed_token import TokenRefusedError, TokenSigner
-from statesvc.http.operation import Credential, operation
-from statesvc.http.problem import CREATED, Code, Problem
+from statesvc.http.operation import Credential
 
 TICKET_SECONDS: Final = 60
 PATH: Final = "/v1/stream"
@@ -104,7 +102,7 @@ class Tickets:
         return Credential(name=_TICKET, scheme=scheme, caller=self.bearer)
 
 
-@operation(
+@kit.operation(
     f"POST {PATH}/tickets",
     description=(
         f"Good for {TICKET_SECONDS} s, for this selection of the stream and nothing else. Fetch it"
@@ -115,17 +113,19 @@ class Tickets:
     scope="read",
     tag="log",
     is_body_optional=True,
-    statuses={CREATED: "made"},
+    statuses={kit.CREATED: "made"},
 )
-async def create_stream_ticket(context: Context, call: Call[None, TicketRequest]) -> StreamTicket:
+async def create_stream_ticket(
+    context: kit.Context, call: kit.Call[None, TicketRequest]
+) -> StreamTicket:
     """Create a ticket for a browser's EventSource."""
     keyring = await context.keyring()
     return Tickets(TokenSigner(keyring.token_key)).ticket(call.caller, call.body)
 
 
-def _refused(why: str) -> Problem:
-    return Problem(
-        Code.UNAUTHENTICATED,
+def _refused(why: str) -> kit.Problem:
+    return kit.Problem(
+        kit.Code.UNAUTHENTICATED,
         f"the ticket opens no stream: {why}; get a new one by POST {PATH}/tickets",
     )
 

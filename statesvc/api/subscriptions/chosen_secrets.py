@@ -7,7 +7,7 @@ sender of webhooks.
 from datetime import timedelta
 from typing import Final
 
-from statesvc.api.operation_context import Context
+from statesvc.api import kit
 from statesvc.api.subscriptions.inputs import requested
 from statesvc.api.subscriptions.members import URL_RULE, ChosenSecret, ChosenSubscription
 from statesvc.api.subscriptions.models import SubscriptionParameters, SubscriptionShown
@@ -18,9 +18,6 @@ from statesvc.api.subscriptions.ownership import (
     require_visible,
 )
 from statesvc.api.subscriptions.shown import read_shown
-from statesvc.http.call import Call
-from statesvc.http.operation import WHY_TAKEN, operation
-from statesvc.http.problem import CREATED, OK, Code, Problem
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.key_revocation import needed
 from statesvc.subscriptions.subscription_secrets import Secret
@@ -29,7 +26,7 @@ from statesvc.subscriptions.subscription_store import SubscriptionExistsError
 _ONE: Final = "/v1/subscriptions/{subscription_id}"
 
 
-@operation(
+@kit.operation(
     f"PUT {_ONE}",
     scope="subscriptions",
     tag="subscriptions",
@@ -37,12 +34,12 @@ _ONE: Final = "/v1/subscriptions/{subscription_id}"
         URL_RULE,
         "The `secret` is base64 of as many bytes as it says, and of the kind of `key_type`.",
     ),
-    request_headers=WHY_TAKEN,
-    statuses={CREATED: "made", OK: "it was there, as wished"},
-    problems=(Code.CONFLICT,),
+    request_headers=kit.WHY_TAKEN,
+    statuses={kit.CREATED: "made", kit.OK: "it was there, as wished"},
+    problems=(kit.Code.CONFLICT,),
 )
 async def put_subscription(
-    context: Context, call: Call[SubscriptionParameters, ChosenSubscription]
+    context: kit.Context, call: kit.Call[SubscriptionParameters, ChosenSubscription]
 ) -> SubscriptionShown:
     """Create a subscription under a chosen id and secret.
 
@@ -68,7 +65,7 @@ async def put_subscription(
                 )
         except SubscriptionExistsError:
             # the same call again, after an answer that was lost
-            call.status = OK
+            call.status = kit.OK
             found = await store.find(connection, subscription_id)
             is_visible = found is not None and owner_seen_by(call) in {None, found.owner}
             if (
@@ -81,20 +78,20 @@ async def put_subscription(
                     "there is, or was, another subscription under this id: change it by PATCH, its"
                     " secret by PUT .../secret"
                 )
-                raise Problem(Code.CONFLICT, said) from None
+                raise kit.Problem(kit.Code.CONFLICT, said) from None
         return await read_shown(connection, context, subscription_id)
 
 
-@operation(
+@kit.operation(
     f"PUT {_ONE}/secret",
     scope="subscriptions",
     tag="subscriptions",
     rules=("The `secret` is base64 of as many bytes as it says.",),
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND, Code.CONFLICT),
+    request_headers=kit.WHY_TAKEN,
+    problems=(kit.Code.NOT_FOUND, kit.Code.CONFLICT),
 )
 async def put_subscription_secret(
-    context: Context, call: Call[SubscriptionParameters, ChosenSecret]
+    context: kit.Context, call: kit.Call[SubscriptionParameters, ChosenSecret]
 ) -> SubscriptionShown:
     """Set a subscription's secret.
 

@@ -9,12 +9,10 @@ from pydantic.config import JsonDict
 from events.carriers import CARRIERS
 from events.vocabulary import Status
 from projections.notification_type import NotificationType
+from statesvc.api import kit
 from statesvc.api.parameters import known_carrier
 from statesvc.api.subscriptions.receiver_fields import Headers, SignatureAsked
 from statesvc.delivery.target_kind import target_kinds
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import FieldFace
-from statesvc.http.operation import PartialChange
 from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX, KeyType, Secret
 from statesvc.subscriptions.url import URL_CHARS_MAX
 
@@ -38,7 +36,7 @@ GiveUpSeconds = Annotated[float | None, Field(gt=0, le=GIVE_UP_SECONDS_MAX, allo
 Url = Annotated[
     str,
     # a command's `--url` is the service's own address
-    FieldFace(flag="--receiver", metavar="URL"),
+    kit.FieldFace(flag="--receiver", metavar="URL"),
     Field(
         max_length=URL_CHARS_MAX,
         json_schema_extra={
@@ -61,17 +59,17 @@ URL_RULE: Final = (
 )
 Carriers = Annotated[
     list[CarrierId] | None,
-    FieldFace(flag="--carrier"),
+    kit.FieldFace(flag="--carrier"),
     Field(min_length=1, max_length=FILTER_MAX, description="Only of these carriers; null: of all."),
 ]
 Statuses = Annotated[
     list[Status] | None,
-    FieldFace(flag="--status"),
+    kit.FieldFace(flag="--status"),
     Field(min_length=1, max_length=FILTER_MAX, description="Only changes to these; null: to any."),
 ]
 Types = Annotated[
     list[NotificationType] | None,
-    FieldFace(flag="--type"),
+    kit.FieldFace(flag="--type"),
     Field(
         min_length=1,
         max_length=FILTER_MAX,
@@ -83,7 +81,7 @@ Types = Annotated[
 ]
 
 
-class WatchedShipment(ClosedModel):
+class WatchedShipment(kit.ClosedModel):
     """All shipments of a carrier that bear a number."""
 
     carrier_id: CarrierId
@@ -208,7 +206,7 @@ _PERSONAL_IS_FULL: JsonDict = {
 }
 
 
-class SubscriptionMembers(ClosedModel):
+class SubscriptionMembers(kit.ClosedModel):
     """Members of a subscription that may be stated at first and changed later."""
 
     url: Url = ""
@@ -295,12 +293,12 @@ GraceHours = Annotated[
 ]
 
 
-class ChosenSecret(ClosedModel):
+class ChosenSecret(kit.ClosedModel):
     """A secret that the caller chose."""
 
     secret: SecretText
     grace_hours: GraceHours = 24
 
 
-class SubscriptionChange(SubscriptionMembers, PartialChange):
+class SubscriptionChange(SubscriptionMembers, kit.PartialChange):
     """Members of a subscription to change; those that are left out stay."""

@@ -7,20 +7,18 @@ from uuid import UUID
 from pydantic import AfterValidator, AwareDatetime, Field, WithJsonSchema
 from typing_extensions import TypedDict
 
+from statesvc.api import kit
 from statesvc.api.subscriptions.members import GraceHours
 from statesvc.api.subscriptions.receiver_fields import OlderSignatureShown
 from statesvc.delivery.event_catalogue import BY_TYPE, CONNECTION_TEST
 from statesvc.delivery.outcome import AttemptOutcome
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import FieldFace
-from statesvc.http.paging import PageParameters
 from statesvc.shipments.models import text_of
 from statesvc.subscriptions.recorded_attempts import LimiterSummary
 from statesvc.subscriptions.subscription_secrets import KeyType
 from statesvc.subscriptions.subscription_store import Condition
 
 
-class SubscriptionListParameters(PageParameters):
+class SubscriptionListParameters(kit.PageParameters):
     """A page of subscriptions, the oldest first."""
 
     state: Annotated[
@@ -34,12 +32,12 @@ class SubscriptionListParameters(PageParameters):
     ] = None
 
 
-class SubscriptionParameters(ClosedModel):
+class SubscriptionParameters(kit.ClosedModel):
     """A subscription."""
 
     subscription_id: Annotated[
         UUID,
-        FieldFace(
+        kit.FieldFace(
             help="its id, or as many characters of it as are unique", listed_by="list_subscriptions"
         ),
     ]
@@ -60,7 +58,7 @@ def _of_catalogue(kind: str) -> str:
     return kind
 
 
-class TestRequest(ClosedModel):
+class TestRequest(kit.ClosedModel):
     """Notification to send as a test."""
 
     type: Annotated[
@@ -71,7 +69,7 @@ class TestRequest(ClosedModel):
     ] = CONNECTION_TEST
 
 
-class AttemptsParameters(PageParameters):
+class AttemptsParameters(kit.PageParameters):
     """A page of a subscription's attempts, the newest first."""
 
     subscription_id: UUID

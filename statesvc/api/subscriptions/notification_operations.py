@@ -10,20 +10,12 @@ from typing_extensions import TypedDict
 
 from events.identity.ids import awaited_id
 from events.identity.recipes import number_of
-from statesvc.api.operation_context import Context
-from statesvc.api.parameters import Instant, KnownCarrier, Name
-from statesvc.api.personal_reads import Include, reads_personal
+from statesvc.api import kit
 from statesvc.api.subscriptions.models import SubscriptionParameters
 from statesvc.api.subscriptions.ownership import absent, require_visible
 from statesvc.database.wakeups.wakeup import OUTBOX
 from statesvc.delivery.attempt_part import Response
 from statesvc.delivery.outcome import AttemptOutcome
-from statesvc.http.call import Call
-from statesvc.http.faces import Command, FieldFace, Form
-from statesvc.http.operation import WHY_TAKEN, operation
-from statesvc.http.paging import Page, PageParameters, encode_position, position_of
-from statesvc.http.problem import Code, Problem
-from statesvc.http.views import Column, Sentences, Table
 from statesvc.shipments.models import text_of
 from statesvc.shipments.shipment_list import numbers_in_any_spelling
 from statesvc.subscriptions.replay import read_status
@@ -45,7 +37,7 @@ _ALL: Final = "/v1/subscriptions/{subscription_id}/notifications"
 _ONE: Final = _ALL + "/{webhook_id}"
 
 
-class NotificationListParameters(PageParameters, SubscriptionParameters):
+class NotificationListParameters(kit.PageParameters, SubscriptionParameters):
     """A page of a subscription's notifications, the newest first."""
 
     outcome: Annotated[
@@ -58,13 +50,13 @@ class NotificationListParameters(PageParameters, SubscriptionParameters):
         ),
     ] = None
     since: Annotated[
-        Instant | None, Field(description="Only of changes that were recorded then or later.")
+        kit.Instant | None, Field(description="Only of changes that were recorded then or later.")
     ] = None
     carrier_id: Annotated[
-        KnownCarrier | None, Field(description="Only of this carrier's shipments.")
+        kit.KnownCarrier | None, Field(description="Only of this carrier's shipments.")
     ] = None
     tracking_number: Annotated[
-        Name | None, Field(description="Only of the shipments that bear it, in any spelling.")
+        kit.Name | None, Field(description="Only of the shipments that bear it, in any spelling.")
     ] = None
 
 
@@ -79,7 +71,7 @@ class NotificationParameters(SubscriptionParameters):
             pattern=r"^[!-~]+$",
             description="Its header `webhook-id`.",
         ),
-        FieldFace(
+        kit.FieldFace(
             help=(
                 "its header `webhook-id`, or as many characters of it as are unique among the"
                 " newest 2,000"
@@ -93,7 +85,7 @@ class NotificationParameters(SubscriptionParameters):
 class NotificationBodyParameters(NotificationParameters):
     """A notification, with or without personal fields."""
 
-    include: Include = None
+    include: kit.Include = None
 
 
 class NotificationTry(TypedDict):
@@ -166,30 +158,30 @@ class NotificationDetail(_NotificationMembers):
     ]
 
 
-@operation(
+@kit.operation(
     f"GET {_ALL}",
     scope="subscriptions",
     tag="subscriptions",
-    problems=(Code.NOT_FOUND, Code.INVALID_CURSOR, Code.LOG_UNAVAILABLE),
+    problems=(kit.Code.NOT_FOUND, kit.Code.INVALID_CURSOR, kit.Code.LOG_UNAVAILABLE),
     commands=(
-        Command(
+        kit.Command(
             name="subscriptions notifications",
-            view=Table(
+            view=kit.Table(
                 "created_at",
                 "outcome",
                 "type",
                 "carrier_id",
                 "tracking_number",
                 "sequence",
-                Column("webhook_id", "Webhook id"),
+                kit.Column("webhook_id", "Webhook id"),
                 empty="It had no notification.",
             ),
         ),
     ),
 )
 async def list_notifications(
-    context: Context, call: Call[NotificationListParameters, None]
-) -> Page[NotificationShown]:
+    context: kit.Context, call: kit.Call[NotificationListParameters, None]
+) -> kit.Page[NotificationShown]:
     """List a subscription's notifications.
 
     The newest first, with their attempts, as far back as the log's months are in the database; of a
@@ -201,7 +193,9 @@ async def list_notifications(
         **asked.model_dump(mode="json", exclude={"cursor", "limit"}),
     }
     before = (
-        None if asked.cursor is None else position_of(asked.cursor, NotificationPosition, bound_to)
+        None
+        if asked.cursor is None
+        else kit.position_of(asked.cursor, NotificationPosition, bound_to)
     )
     async with context.pool.connection() as connection:
         await require_visible(connection, call, asked.subscription_id)
@@ -213,22 +207,22 @@ async def list_notifications(
             shipment_ids=await _shipments(context, connection, asked),
         )
         found, goes_on = await read_page(connection, wanted, before=before, limit=asked.limit)
-    return Page(
+    return kit.Page(
         [_shown(one) for one in found],
-        None if goes_on is None else encode_position(goes_on, bound_to),
+        None if goes_on is None else kit.encode_position(goes_on, bound_to),
     )
 
 
-@operation(
+@kit.operation(
     f"GET {_ONE}",
     scope="subscriptions",
     tag="subscriptions",
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND,),
-    commands=(Command(name="subscriptions notification"),),
+    request_headers=kit.WHY_TAKEN,
+    problems=(kit.Code.NOT_FOUND,),
+    commands=(kit.Command(name="subscriptions notification"),),
 )
 async def get_notification(
-    context: Context, call: Call[NotificationBodyParameters, None]
+    context: kit.Context, call: kit.Call[NotificationBodyParameters, None]
 ) -> NotificationDetail:
     """Show a notification.
 
@@ -236,7 +230,7 @@ async def get_notification(
     `include=personal` alone.
     """
     asked = call.parameters
-    personal = reads_personal(call, asked.include)
+    personal = kit.reads_personal(call, asked.include)
     async with context.pool.connection() as connection:
         await require_visible(connection, call, asked.subscription_id)
         sent = await _found(context, connection, asked)
@@ -251,20 +245,20 @@ async def get_notification(
     return {**_shown(sent), "attempts": attempts, "body": body, "body_state": state}
 
 
-@operation(
+@kit.operation(
     f"POST {_ONE}/resend",
     scope="subscriptions",
     tag="subscriptions",
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND, Code.CONFLICT),
-    view=Sentences("Notification {webhook_id} is sent again."),
-    commands=(Command(name="subscriptions resend"),),
+    request_headers=kit.WHY_TAKEN,
+    problems=(kit.Code.NOT_FOUND, kit.Code.CONFLICT),
+    view=kit.Sentences("Notification {webhook_id} is sent again."),
+    commands=(kit.Command(name="subscriptions resend"),),
     forms=(
-        Form(
+        kit.Form(
             path="/console/subscriptions/{subscription_id}/notifications/{webhook_id}/resend",
             title="Send {webhook_id} again",
             button="Send again",
-            would=Sentences(
+            would=kit.Sentences(
                 "It is sent again under its webhook-id, so a receiver that dedupes on it drops what"
                 " it has."
             ),
@@ -273,7 +267,7 @@ async def get_notification(
     ),
 )
 async def resend_notification(
-    context: Context, call: Call[NotificationParameters, None]
+    context: kit.Context, call: kit.Call[NotificationParameters, None]
 ) -> NotificationShown:
     """Send a notification again.
 
@@ -288,15 +282,16 @@ async def resend_notification(
         if current is None:
             raise absent(asked.subscription_id)
         if current.disabled:
-            raise Problem(Code.CONFLICT, "the subscription is disabled: resume it first")
+            raise kit.Problem(kit.Code.CONFLICT, "the subscription is disabled: resume it first")
         sent = await _found(context, connection, asked)
         try:
             await resend(
                 connection, asked.subscription_id, sent, actor=call.caller.actor, **call.why
             )
         except UnderWayError as error:
-            raise Problem(
-                Code.CONFLICT, "it is being sent at this moment: ask again when that try has ended"
+            raise kit.Problem(
+                kit.Code.CONFLICT,
+                "it is being sent at this moment: ask again when that try has ended",
             ) from error
         put = await _found(context, connection, asked)
     context.waker.wake(OUTBOX)
@@ -304,7 +299,7 @@ async def resend_notification(
 
 
 async def _shipments(
-    context: Context, connection: AsyncConnection[Any], asked: NotificationListParameters
+    context: kit.Context, connection: AsyncConnection[Any], asked: NotificationListParameters
 ) -> list[UUID] | None:
     if asked.tracking_number is None:
         return None
@@ -324,7 +319,7 @@ async def _shipments(
 
 
 async def _found(
-    context: Context, connection: AsyncConnection[Any], asked: NotificationParameters
+    context: kit.Context, connection: AsyncConnection[Any], asked: NotificationParameters
 ) -> SentNotification:
     place = await find_notification(connection, asked.subscription_id, asked.webhook_id)
     if place is not None:
@@ -333,7 +328,9 @@ async def _found(
         None if place is None else await read_notification(connection, asked.subscription_id, place)
     )
     if found is None:
-        raise Problem(Code.NOT_FOUND, f"the subscription has no notification {asked.webhook_id}")
+        raise kit.Problem(
+            kit.Code.NOT_FOUND, f"the subscription has no notification {asked.webhook_id}"
+        )
     return found
 
 

@@ -15,17 +15,11 @@ from typing_extensions import TypedDict
 
 from events.crypto.keyring import Keyring
 from events.entry.kinds import rfc3339
-from statesvc.api.operation_context import Context
+from statesvc.api import kit
 from statesvc.database.pool import Connections
-from statesvc.http.call import Call
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Command, Form
 from statesvc.http.keys.api_keys import Caller, Keys, key_holder, require_scope
 from statesvc.http.keys.key_store import Scope, owner_called
 from statesvc.http.keys.signed_token import TokenRefusedError, TokenSigner
-from statesvc.http.operation import operation
-from statesvc.http.problem import CREATED, Code, Problem
-from statesvc.http.views import Sentences
 from statesvc.log.actions import record_action
 
 PORTAL: Final = "/portal"
@@ -38,7 +32,7 @@ _PURPOSE: Final = "portal"
 _COMMAND: Final = "cli"
 
 
-class PortalLinkRequest(ClosedModel):
+class PortalLinkRequest(kit.ClosedModel):
     """Owner of the subscriptions, how long the link lasts, how much of them it shows."""
 
     owner: Annotated[
@@ -135,40 +129,40 @@ class PortalLinks:
         return TokenSigner(self.keyring.token_key)
 
 
-@operation(
+@kit.operation(
     "POST /v1/subscriptions/portal-links",
     scope="subscriptions",
     tag="subscriptions",
     is_body_optional=True,
-    statuses={CREATED: "made"},
+    statuses={kit.CREATED: "made"},
     commands=(
-        Command(
+        kit.Command(
             name="subscriptions portal",
             summary="make a link that opens the portal of an owner's subscriptions",
             arguments=("owner",),
-            view=Sentences(
+            view=kit.Sentences(
                 "{path}\nPut your address before it. It opens the subscriptions of {owner} until"
                 " {expires_at}."
             ),
         ),
     ),
     forms=(
-        Form(
+        kit.Form(
             path="/console/portal-link",
             title="A link for a subscriber",
             button="Make the link",
             fields=("owner", "minutes", "responses"),
-            would=Sentences(
+            would=kit.Sentences(
                 "A link is made that opens the portal of this owner's subscriptions without a key,"
                 " until it expires. Send it as a password."
             ),
-            view=Sentences("Put your address before it, good until {expires_at}: {path}"),
+            view=kit.Sentences("Put your address before it, good until {expires_at}: {path}"),
             then="/console/subscriptions",
         ),
     ),
 )
 async def create_portal_link(
-    context: Context, call: Call[None, PortalLinkRequest]
+    context: kit.Context, call: kit.Call[None, PortalLinkRequest]
 ) -> PortalLinkMade:
     """Create a link to the portal of an owner's subscriptions.
 
@@ -183,7 +177,7 @@ async def create_portal_link(
             try:
                 owner = await owner_called(connection, wanted.owner)
             except ValueError as error:
-                raise Problem(Code.INVALID_REQUEST, str(error)) from None
+                raise kit.Problem(kit.Code.INVALID_REQUEST, str(error)) from None
     # after the name is resolved: a key may name its own owner without the scope
     if owner != caller.owner:
         require_scope(caller, Scope.OPS)
@@ -214,8 +208,8 @@ async def create_portal_link(
 OPERATIONS: Final = (create_portal_link,)
 
 
-def _refused(why: str) -> Problem:
-    return Problem(
-        Code.UNAUTHENTICATED,
+def _refused(why: str) -> kit.Problem:
+    return kit.Problem(
+        kit.Code.UNAUTHENTICATED,
         f"this link opens nothing: {why}. Ask for a new one where you had it from",
     )

@@ -8,21 +8,13 @@ from uuid import UUID, uuid4
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
-from statesvc.api.operation_context import Context
+from statesvc.api import kit
 from statesvc.api.subscriptions.models import SubscriptionParameters
 from statesvc.api.subscriptions.ownership import absent, require_visible
 from statesvc.api.subscriptions.subscription_operations import LIST, SCREEN
 from statesvc.api.subscriptions.subscription_words import replayed
 from statesvc.database.wakeups.wakeup import OUTBOX
-from statesvc.http.call import Call
-from statesvc.http.call_progress import CallParts
-from statesvc.http.closed_model import ClosedModel
-from statesvc.http.faces import Command, Form
 from statesvc.http.keys.key_store import Scope
-from statesvc.http.operation import WHY_TAKEN, operation
-from statesvc.http.paging import RowNumber, encode_position, position_of
-from statesvc.http.problem import Code, Problem, Violation
-from statesvc.http.views import Sentences
 from statesvc.subscriptions.replay import (
     CALL_SECONDS,
     START,
@@ -35,7 +27,7 @@ from statesvc.subscriptions.replay import (
 _DEADLINE_SECONDS: Final = CALL_SECONDS + 15
 
 
-class ReplayInput(ClosedModel):
+class ReplayInput(kit.ClosedModel):
     """Range to send again. Bounds are times at which changes were recorded."""
 
     since: Annotated[
@@ -103,7 +95,7 @@ class RangePosition:
     until: datetime
     at: datetime
     shipment_id: UUID
-    sequence: RowNumber
+    sequence: kit.RowNumber
     run_id: UUID
 
     @property
@@ -112,21 +104,23 @@ class RangePosition:
         return ReplayPosition(self.at.astimezone(UTC), self.shipment_id, self.sequence)
 
 
-@operation(
+@kit.operation(
     "POST /v1/subscriptions/{subscription_id}/replay",
     scope="subscriptions",
     tag="subscriptions",
     rules=("`until` lies after `since`.",),
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND, Code.CONFLICT, Code.INVALID_CURSOR),
+    request_headers=kit.WHY_TAKEN,
+    problems=(kit.Code.NOT_FOUND, kit.Code.CONFLICT, kit.Code.INVALID_CURSOR),
     deadline_seconds=_DEADLINE_SECONDS,
-    parts=CallParts(summed=("matched", "put", "never_written", "waiting", "delivered")),
-    view=Sentences(replayed),
+    parts=kit.CallParts(summed=("matched", "put", "never_written", "waiting", "delivered")),
+    view=kit.Sentences(replayed),
     commands=(
-        Command(name="subscriptions replay", fields=("since", "until", "delivered_too", "dry_run")),
+        kit.Command(
+            name="subscriptions replay", fields=("since", "until", "delivered_too", "dry_run")
+        ),
     ),
     forms=(
-        Form(
+        kit.Form(
             path=SCREEN + "/replay",
             title="Send a range again",
             button="Send a range again",
@@ -137,7 +131,7 @@ class RangePosition:
     ),
 )
 async def replay_subscription(
-    context: Context, call: Call[SubscriptionParameters, ReplayInput]
+    context: kit.Context, call: kit.Call[SubscriptionParameters, ReplayInput]
 ) -> ReplayProgress:
     """Replay the notifications of a range of time.
 
@@ -159,15 +153,15 @@ async def replay_subscription(
         if current is None:
             raise absent(subscription_id)
         if current.disabled and not wanted.dry_run:
-            raise Problem(
-                Code.CONFLICT,
+            raise kit.Problem(
+                kit.Code.CONFLICT,
                 "the subscription is disabled: resume it first, so that nothing is missed after the"
                 " replay",
             )
         # fixed by the first call: changes that come during a run are no part of it
         until, after, run_id = min(wanted.until or current.now, current.now), START, uuid4()
         if wanted.cursor is not None:
-            position = position_of(wanted.cursor, RangePosition, bound_to)
+            position = kit.position_of(wanted.cursor, RangePosition, bound_to)
             until, after, run_id = position.until.astimezone(UTC), position.after, position.run_id
         # what came before was never its to be notified of; who may read the shipments anyway may
         # have it sent
@@ -175,10 +169,10 @@ async def replay_subscription(
             wanted.since if call.caller.has(Scope.READ) else max(wanted.since, current.created_at)
         )
         if wanted.until is not None and wanted.until <= wanted.since:
-            raise Problem(
-                Code.INVALID_REQUEST,
+            raise kit.Problem(
+                kit.Code.INVALID_REQUEST,
                 "the body breaks the contract",
-                violations=[Violation("/body/until", "must lie after since")],
+                violations=[kit.Violation("/body/until", "must lie after since")],
             )
         order = ReplayRequest(
             subscription_id=subscription_id,
@@ -200,7 +194,7 @@ async def replay_subscription(
         goes_on = RangePosition(
             until=until, at=at, shipment_id=shipment_id, sequence=sequence, run_id=run_id
         )
-        cursor = encode_position(goes_on, bound_to)
+        cursor = kit.encode_position(goes_on, bound_to)
     return {
         "run_id": run_id,
         "dry_run": wanted.dry_run,

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final
 
-from statesvc.api.operation_context import Context
+from statesvc.api import kit
 from statesvc.api.subscriptions import subscription_words as words
 from statesvc.api.subscriptions.models import (
     AttemptShown,
@@ -31,42 +31,36 @@ from statesvc.api.subscriptions.subscription_operations import (
 )
 from statesvc.database.wakeups.wakeup import OUTBOX
 from statesvc.delivery.outcome import TOTAL_SECONDS
-from statesvc.http.call import Call
-from statesvc.http.faces import Command, Form
 from statesvc.http.keys.key_store import Scope
-from statesvc.http.operation import WHY_TAKEN, operation
-from statesvc.http.paging import Page, encode_position, position_of
-from statesvc.http.problem import Code
-from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.connection_test import record_test, send_test
 from statesvc.subscriptions.recorded_attempts import AttemptPosition, read_attempts
 from statesvc.subscriptions.signing_means import read_signing_means
 
-_SHOWN_ONCE: Final = (Details("secret", "public_keys"), Sentences(words.shown_once))
+_SHOWN_ONCE: Final = (kit.Details("secret", "public_keys"), kit.Sentences(words.shown_once))
 
 
-@operation(
+@kit.operation(
     f"POST {ONE}/pause",
     scope="subscriptions",
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND,),
-    view=Sentences("Paused: notifications collect, and are sent once it is resumed."),
-    commands=(Command(name="subscriptions pause"),),
+    request_headers=kit.WHY_TAKEN,
+    problems=(kit.Code.NOT_FOUND,),
+    view=kit.Sentences("Paused: notifications collect, and are sent once it is resumed."),
+    commands=(kit.Command(name="subscriptions pause"),),
     forms=(
-        Form(
+        kit.Form(
             path=SCREEN + "/pause",
             title="Pause a subscription",
             button="Pause",
             preview="get_subscription",
-            would=Sentences(words.would_pause),
+            would=kit.Sentences(words.would_pause),
             then=SCREEN,
             section=LIST,
         ),
     ),
 )
 async def pause_subscription(
-    context: Context, call: Call[SubscriptionParameters, None]
+    context: kit.Context, call: kit.Call[SubscriptionParameters, None]
 ) -> SubscriptionShown:
     """Pause a subscription."""
     subscription_id = await switch(context, call, "pause")
@@ -74,27 +68,27 @@ async def pause_subscription(
         return await read_shown(connection, context, subscription_id)
 
 
-@operation(
+@kit.operation(
     f"POST {ONE}/resume",
     scope="subscriptions",
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND,),
-    view=Sentences(words.resumed),
-    commands=(Command(name="subscriptions resume"),),
+    request_headers=kit.WHY_TAKEN,
+    problems=(kit.Code.NOT_FOUND,),
+    view=kit.Sentences(words.resumed),
+    commands=(kit.Command(name="subscriptions resume"),),
     forms=(
-        Form(
+        kit.Form(
             path=SCREEN + "/resume",
             title="Resume a subscription",
             button="Resume",
             preview="get_subscription",
-            would=Sentences(words.would_resume),
+            would=kit.Sentences(words.would_resume),
             then=SCREEN,
             section=LIST,
         ),
     ),
 )
 async def resume_subscription(
-    context: Context, call: Call[SubscriptionParameters, None]
+    context: kit.Context, call: kit.Call[SubscriptionParameters, None]
 ) -> SubscriptionShown:
     """Resume a subscription."""
     subscription_id = await switch(context, call, "resume")
@@ -104,26 +98,26 @@ async def resume_subscription(
         return await read_shown(connection, context, subscription_id)
 
 
-@operation(
+@kit.operation(
     f"POST {ONE}/rotate-secret",
     scope="subscriptions",
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND, Code.CONFLICT),
-    view=Sentences(words.secret, words.former_secret),
-    commands=(Command(name="subscriptions rotate-secret", fields=("grace_hours",)),),
+    request_headers=kit.WHY_TAKEN,
+    problems=(kit.Code.NOT_FOUND, kit.Code.CONFLICT),
+    view=kit.Sentences(words.secret, words.former_secret),
+    commands=(kit.Command(name="subscriptions rotate-secret", fields=("grace_hours",)),),
     forms=(
-        Form(
+        kit.Form(
             path=SCREEN + "/rotate-secret",
             title="Rotate the secret of a subscription",
             button="New secret",
             preview="get_subscription",
             fields=("grace_hours",),
-            would=Sentences(
+            would=kit.Sentences(
                 "Notifications to {url} are signed with a new secret from now on. The next page"
                 " shows it.",
                 words.former_secret,
             ),
-            view=(*_SHOWN_ONCE, Sentences(words.former_secret)),
+            view=(*_SHOWN_ONCE, kit.Sentences(words.former_secret)),
             then=SCREEN,
             section=LIST,
             is_drastic=True,
@@ -131,7 +125,7 @@ async def resume_subscription(
     ),
 )
 async def rotate_subscription_secret(
-    context: Context, call: Call[RotationParameters, None]
+    context: kit.Context, call: kit.Call[RotationParameters, None]
 ) -> SubscriptionMade:
     """Rotate a subscription's secret."""
     asked = call.parameters
@@ -155,23 +149,23 @@ async def rotate_subscription_secret(
     return {**shown, "secret": secret_once(secret)}
 
 
-@operation(
+@kit.operation(
     f"POST {ONE}/test",
     scope="subscriptions",
-    request_headers=WHY_TAKEN,
+    request_headers=kit.WHY_TAKEN,
     is_body_optional=True,
-    problems=(Code.NOT_FOUND,),
+    problems=(kit.Code.NOT_FOUND,),
     deadline_seconds=TOTAL_SECONDS + 5,
-    view=Sentences(words.tested),
-    commands=(Command(name="subscriptions test"),),
+    view=kit.Sentences(words.tested),
+    commands=(kit.Command(name="subscriptions test"),),
     forms=(
-        Form(
+        kit.Form(
             path=SCREEN + "/test",
             title="Send a test",
             button="Send a test",
             preview="get_subscription",
             fields=("type",),
-            would=Sentences(
+            would=kit.Sentences(
                 "One {type} goes to {url}, signed like any other and marked as a test. It is never"
                 " sent again."
             ),
@@ -181,7 +175,7 @@ async def rotate_subscription_secret(
     ),
 )
 async def test_subscription(
-    context: Context, call: Call[SubscriptionParameters, TestRequest]
+    context: kit.Context, call: kit.Call[SubscriptionParameters, TestRequest]
 ) -> TrialShown:
     """Send a test notification.
 
@@ -210,27 +204,29 @@ async def test_subscription(
     }
 
 
-@operation(
+@kit.operation(
     f"GET {ONE}/attempts",
     scope="subscriptions",
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND, Code.INVALID_CURSOR),
-    view=Table(
+    request_headers=kit.WHY_TAKEN,
+    problems=(kit.Code.NOT_FOUND, kit.Code.INVALID_CURSOR),
+    view=kit.Table(
         "started_at",
-        Column("number", "Try"),
-        Column(words.attempt_outcome, "Outcome"),
-        Column("duration_ms", "ms"),
-        Column("webhook_id", "Webhook id"),
+        kit.Column("number", "Try"),
+        kit.Column(words.attempt_outcome, "Outcome"),
+        kit.Column("duration_ms", "ms"),
+        kit.Column("webhook_id", "Webhook id"),
         empty="No notification was sent yet.",
     ),
 )
 async def list_attempts(
-    context: Context, call: Call[AttemptsParameters, None]
-) -> Page[AttemptShown]:
+    context: kit.Context, call: kit.Call[AttemptsParameters, None]
+) -> kit.Page[AttemptShown]:
     """List a subscription's attempts."""
     asked = call.parameters
     bound_to = {"list": "attempts", "of": str(asked.subscription_id)}
-    before = None if asked.cursor is None else position_of(asked.cursor, AttemptPosition, bound_to)
+    before = (
+        None if asked.cursor is None else kit.position_of(asked.cursor, AttemptPosition, bound_to)
+    )
     if asked.responses:
         require_scopes(call, [Scope.PII])
     async with context.pool.connection() as connection:
@@ -243,13 +239,13 @@ async def list_attempts(
             await context.readings.record(connection, call, name="attempts", target=target)
     shown, more = found[: asked.limit], len(found) > asked.limit
     cursor = (
-        encode_position(
+        kit.encode_position(
             AttemptPosition(shown[-1].recorded_at, shown[-1].webhook_id, shown[-1].number), bound_to
         )
         if more
         else None
     )
-    return Page(
+    return kit.Page(
         [
             attempt_shown(one, one.response(await context.keyring()) if asked.responses else None)
             for one in shown

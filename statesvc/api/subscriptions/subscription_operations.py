@@ -3,7 +3,7 @@
 from typing import Any, Final
 from uuid import UUID
 
-from statesvc.api.operation_context import Context
+from statesvc.api import kit
 from statesvc.api.subscriptions import subscription_words as words
 from statesvc.api.subscriptions.inputs import ages, checked_address, older, requested, watched
 from statesvc.api.subscriptions.members import URL_RULE, SubscriptionChange, SubscriptionInput
@@ -22,13 +22,7 @@ from statesvc.api.subscriptions.ownership import (
     require_visible,
 )
 from statesvc.api.subscriptions.shown import all_shown, read_shown
-from statesvc.http.call import Call
-from statesvc.http.faces import Also, Command, ConsolePage, Form
 from statesvc.http.keys.key_store import Scope
-from statesvc.http.operation import WHY_TAKEN, operation
-from statesvc.http.paging import Page, encode_position, position_of
-from statesvc.http.problem import CREATED, NO_CONTENT, Code
-from statesvc.http.views import Column, Details, Sentences, Table
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.key_revocation import needed
 from statesvc.subscriptions.recorded_attempts import read_limiter
@@ -51,23 +45,23 @@ _PLAIN: Final = (
 )
 LIST: Final = "/console/subscriptions"
 SCREEN: Final = LIST + "/{subscription_id}"
-_SHOWN_ONCE: Final = (Details("secret", "public_keys"), Sentences(words.shown_once))
+_SHOWN_ONCE: Final = (kit.Details("secret", "public_keys"), kit.Sentences(words.shown_once))
 
 
-@operation(
+@kit.operation(
     f"POST {PATH}",
     scope="subscriptions",
     rules=(URL_RULE,),
-    statuses={CREATED: "made; `secret` is shown once"},
-    request_headers=WHY_TAKEN,
-    commands=(Command(name="subscriptions create", fields=("url", *_PLAIN, "key_type")),),
+    statuses={kit.CREATED: "made; `secret` is shown once"},
+    request_headers=kit.WHY_TAKEN,
+    commands=(kit.Command(name="subscriptions create", fields=("url", *_PLAIN, "key_type")),),
     forms=(
-        Form(
+        kit.Form(
             path=LIST + "/create",
             title="Create a subscription",
             button="Create a subscription",
             fields=("url", *_PLAIN, "pii", "coalesce", "key_type"),
-            would=Sentences(
+            would=kit.Sentences(
                 "Changes from now on are sent to {url}. The next page shows its secret."
             ),
             view=_SHOWN_ONCE,
@@ -76,7 +70,7 @@ _SHOWN_ONCE: Final = (Details("secret", "public_keys"), Sentences(words.shown_on
     ),
 )
 async def create_subscription(
-    context: Context, call: Call[None, SubscriptionInput]
+    context: kit.Context, call: kit.Call[None, SubscriptionInput]
 ) -> SubscriptionMade:
     """Create a subscription."""
     asked = call.body
@@ -100,23 +94,23 @@ async def create_subscription(
     return {**made, "secret": secret_once(secret)}
 
 
-@operation(
+@kit.operation(
     f"GET {PATH}",
     scope="subscriptions",
-    problems=(Code.INVALID_CURSOR,),
-    view=Table(
-        Column("id", "ID", link=LIST + "/{id}"),
+    problems=(kit.Code.INVALID_CURSOR,),
+    view=kit.Table(
+        kit.Column("id", "ID", link=LIST + "/{id}"),
         "name",
         "state",
-        Column("url", "URL", link=LIST + "/{id}"),
-        Column("owner", wide=True),
-        Column(words.failing_for, "Failing for"),
-        Column(words.last_answer, "Last answer"),
+        kit.Column("url", "URL", link=LIST + "/{id}"),
+        kit.Column("owner", wide=True),
+        kit.Column(words.failing_for, "Failing for"),
+        kit.Column(words.last_answer, "Last answer"),
         empty="There are no subscriptions.",
     ),
-    commands=(Command(name="subscriptions list", fields=("state",)),),
+    commands=(kit.Command(name="subscriptions list", fields=("state",)),),
     pages=(
-        ConsolePage(
+        kit.ConsolePage(
             path=LIST,
             title="Subscriptions",
             menu="Subscriptions",
@@ -127,13 +121,15 @@ async def create_subscription(
     ),
 )
 async def list_subscriptions(
-    context: Context, call: Call[SubscriptionListParameters, None]
-) -> Page[SubscriptionShown]:
+    context: kit.Context, call: kit.Call[SubscriptionListParameters, None]
+) -> kit.Page[SubscriptionShown]:
     """List subscriptions."""
     asked = call.parameters
     bound_to = {"list": "subscriptions", "state": asked.state}
     after = (
-        None if asked.cursor is None else position_of(asked.cursor, SubscriptionPosition, bound_to)
+        None
+        if asked.cursor is None
+        else kit.position_of(asked.cursor, SubscriptionPosition, bound_to)
     )
     async with context.pool.connection() as connection:
         found = await store.page(
@@ -146,62 +142,62 @@ async def list_subscriptions(
         shown, more = found[: asked.limit], len(found) > asked.limit
         items = await all_shown(connection, context, shown)
     cursor = (
-        encode_position(
+        kit.encode_position(
             SubscriptionPosition(shown[-1].created_at, shown[-1].subscription_id), bound_to
         )
         if more
         else None
     )
-    return Page(items, cursor)
+    return kit.Page(items, cursor)
 
 
-@operation(
+@kit.operation(
     f"GET {ONE}",
     scope="subscriptions",
-    problems=(Code.NOT_FOUND,),
-    view=Details(
-        Column("id", "ID"),
+    problems=(kit.Code.NOT_FOUND,),
+    view=kit.Details(
+        kit.Column("id", "ID"),
         "name",
         "description",
         "state",
-        Column("url", "URL"),
+        kit.Column("url", "URL"),
         "owner",
         "created_at",
-        Column("created_by", "By"),
+        kit.Column("created_by", "By"),
         "carriers",
         "statuses",
         "types",
-        Column("shipments", "Shipments"),
+        kit.Column("shipments", "Shipments"),
         "payload",
-        Column("pii", "Personal fields"),
+        kit.Column("pii", "Personal fields"),
         "parcels",
-        Column("coalesce", "Merges when too much waits"),
-        Column("rate_per_second", "At most a second"),
-        Column("max_age_seconds", "Not older than, in seconds"),
-        Column(words.give_up_after, "Gives up after"),
-        Column("key_type", "Signed"),
+        kit.Column("coalesce", "Merges when too much waits"),
+        kit.Column("rate_per_second", "At most a second"),
+        kit.Column("max_age_seconds", "Not older than, in seconds"),
+        kit.Column(words.give_up_after, "Gives up after"),
+        kit.Column("key_type", "Signed"),
         "public_keys",
-        Column("signature.header", "Also signed in"),
-        Column("headers", "Own headers"),
+        kit.Column("signature.header", "Also signed in"),
+        kit.Column("headers", "Own headers"),
         "paused_at",
         "disabled_at",
-        Column("disabled_why", "Disabled because"),
+        kit.Column("disabled_why", "Disabled because"),
         "missed_since",
-        Column(words.failing_for, "Failing for"),
-        Column(words.last_answer, "Last answer"),
-        Column(words.pace, "Pace"),
-        Column("limiter.next_allowed_at", "Nothing before"),
+        kit.Column(words.failing_for, "Failing for"),
+        kit.Column(words.last_answer, "Last answer"),
+        kit.Column(words.pace, "Pace"),
+        kit.Column("limiter.next_allowed_at", "Nothing before"),
     ),
     commands=(
-        Command(
+        kit.Command(
             name="subscriptions show",
             summary="show a subscription with its limiter and last attempts",
-            also=(Also("list_attempts", "attempts"),),
+            also=(kit.Also("list_attempts", "attempts"),),
         ),
     ),
 )
 async def get_subscription(
-    context: Context, call: Call[SubscriptionParameters, None]
+    context: kit.Context, call: kit.Call[SubscriptionParameters, None]
 ) -> SubscriptionDetail:
     """Show a subscription."""
     subscription_id = call.parameters.subscription_id
@@ -212,16 +208,16 @@ async def get_subscription(
     return {**shown, "limiter": limiter}
 
 
-@operation(
+@kit.operation(
     f"PATCH {ONE}",
     scope="subscriptions",
     rules=(URL_RULE, "`pii` is for the payload `full`."),
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND, Code.CONFLICT),
-    view=Sentences("Subscription {id} is changed."),
-    commands=(Command(name="subscriptions change", fields=("url", *_PLAIN)),),
+    request_headers=kit.WHY_TAKEN,
+    problems=(kit.Code.NOT_FOUND, kit.Code.CONFLICT),
+    view=kit.Sentences("Subscription {id} is changed."),
+    commands=(kit.Command(name="subscriptions change", fields=("url", *_PLAIN)),),
     forms=(
-        Form(
+        kit.Form(
             path=SCREEN + "/change",
             title="Change a subscription",
             button="Change",
@@ -234,7 +230,7 @@ async def get_subscription(
     ),
 )
 async def change_subscription(
-    context: Context, call: Call[SubscriptionParameters, SubscriptionChange]
+    context: kit.Context, call: kit.Call[SubscriptionParameters, SubscriptionChange]
 ) -> SubscriptionShown:
     """Change a subscription."""
     subscription_id, asked = call.parameters.subscription_id, call.body
@@ -275,21 +271,21 @@ async def change_subscription(
         return await read_shown(connection, context, subscription_id)
 
 
-@operation(
+@kit.operation(
     f"DELETE {ONE}",
     scope="subscriptions",
-    statuses={NO_CONTENT: "ended"},
-    request_headers=WHY_TAKEN,
-    problems=(Code.NOT_FOUND,),
-    view=Sentences("Subscription {subscription_id} is deleted."),
-    commands=(Command(name="subscriptions delete"),),
+    statuses={kit.NO_CONTENT: "ended"},
+    request_headers=kit.WHY_TAKEN,
+    problems=(kit.Code.NOT_FOUND,),
+    view=kit.Sentences("Subscription {subscription_id} is deleted."),
+    commands=(kit.Command(name="subscriptions delete"),),
     forms=(
-        Form(
+        kit.Form(
             path=SCREEN + "/delete",
             title="Delete a subscription",
             button="Delete",
             preview="get_subscription",
-            would=Sentences(
+            would=kit.Sentences(
                 "Nothing is sent to {url} any more, and what waits for it goes nowhere. Its secret"
                 " ends.",
                 "It cannot be undone: a new subscription has another id and another secret. To stop"
@@ -300,13 +296,15 @@ async def change_subscription(
         ),
     ),
 )
-async def delete_subscription(context: Context, call: Call[SubscriptionParameters, None]) -> None:
+async def delete_subscription(
+    context: kit.Context, call: kit.Call[SubscriptionParameters, None]
+) -> None:
     """Delete a subscription."""
     await switch(context, call, "delete")
 
 
 async def switch(
-    context: Context, call: Call[SubscriptionParameters, None], switch: Switch
+    context: kit.Context, call: kit.Call[SubscriptionParameters, None], switch: Switch
 ) -> UUID:
     subscription_id = call.parameters.subscription_id
     async with context.pool.connection() as connection:

@@ -1,0 +1,100 @@
+"""Everything that a module of operations declares them with, ours or an add-on's (CONTRIBUTING.md)."""
+
+from statesvc.api.operation_context import Context
+from statesvc.api.parameters import (
+    CarrierParameters,
+    CursorText,
+    Instant,
+    KnownCarrier,
+    Name,
+    NextPart,
+    NumberParameters,
+    RequiredWhy,
+    Why,
+)
+from statesvc.api.personal_reads import Include, reads_personal
+from statesvc.http.call import Call
+from statesvc.http.call_progress import CallParts
+from statesvc.http.closed_model import ClosedModel
+from statesvc.http.faces import Also, Command, ConsolePage, FieldFace, Form
+from statesvc.http.operation import (
+    PREFER_TAKEN,
+    PREFERENCE_APPLIED,
+    WHY_TAKEN,
+    PartialChange,
+    RawAnswer,
+    RequestHeader,
+    operation,
+    printed,
+    tagged,
+)
+from statesvc.http.paging import (
+    LIMIT_MAX,
+    NEWEST,
+    Page,
+    PageParameters,
+    RowNumber,
+    after_number,
+    before_number,
+    decode_cursor,
+    encode_cursor,
+    encode_position,
+    position_of,
+)
+from statesvc.http.problem import CREATED, NO_CONTENT, NOT_MODIFIED, OK, Code, Problem, Violation
+from statesvc.http.views import Column, Details, Excerpt, Sentences, Table
+
+__all__ = (
+    "CREATED",
+    "LIMIT_MAX",
+    "NEWEST",
+    "NOT_MODIFIED",
+    "NO_CONTENT",
+    "OK",
+    "PREFERENCE_APPLIED",
+    "PREFER_TAKEN",
+    "WHY_TAKEN",
+    "Also",
+    "Call",
+    "CallParts",
+    "CarrierParameters",
+    "ClosedModel",
+    "Code",
+    "Column",
+    "Command",
+    "ConsolePage",
+    "Context",
+    "CursorText",
+    "Details",
+    "Excerpt",
+    "FieldFace",
+    "Form",
+    "Include",
+    "Instant",
+    "KnownCarrier",
+    "Name",
+    "NextPart",
+    "NumberParameters",
+    "Page",
+    "PageParameters",
+    "PartialChange",
+    "Problem",
+    "RawAnswer",
+    "RequestHeader",
+    "RequiredWhy",
+    "RowNumber",
+    "Sentences",
+    "Table",
+    "Violation",
+    "Why",
+    "after_number",
+    "before_number",
+    "decode_cursor",
+    "encode_cursor",
+    "encode_position",
+    "operation",
+    "position_of",
+    "printed",
+    "reads_personal",
+    "tagged",
+)
