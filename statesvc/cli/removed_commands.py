@@ -36,6 +36,9 @@ REMOVED: Final[Mapping[str, str]] = {
     "normalize --explain": (
         "change a value of the file and compare what `statesvc normalize CARRIER FILE` prints"
     ),
+    "shovel --explain": (
+        "`statesvc shovel --from FILE --mapping FILE --dry-run` says what becomes of each message"
+    ),
     "shovel --pause": "SIGTERM ends a transfer after its current batch; start it again later",
     "shovel --resume": "start the transfer again: it goes on where it ended",
 }

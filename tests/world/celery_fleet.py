@@ -23,7 +23,6 @@ from kombu.transport.native_delayed_delivery import (
 
 TASK: Final = "shop.tracking.ingest"
 OTHER: Final = "shop.mail.send"
-THIRD: Final = "shop.stock.count"
 LEDGER: Final = "CELERY_TEST_LEDGER"
 BROKER: Final = "CELERY_TEST_BROKER"
 QUORUM: Final = "CELERY_TEST_QUORUM"
@@ -69,7 +68,6 @@ def make_app(
     )
     app.task(name=TASK)(_ingest)
     app.task(name=OTHER)(_ingest)
-    app.task(name=THIRD)(_ingest)
     return app
 
 

@@ -3,9 +3,6 @@
 A message is moved, in one step, from its list into a list of the shovel's own, and removed from
 there once it is acknowledged. Messages that a killed run left there are taken first by the next
 run. Where two take the same message, the inbox recognises it.
-
-In a shared queue (`wants`) the lists are read from their old end on, and only wanted messages are
-moved: the others keep their places.
 """
 
 import asyncio
@@ -33,7 +30,6 @@ from statesvc.addons.shovel.source_message import (
     Taken,
     Transport,
     Unacknowledged,
-    Wants,
 )
 
 # Prefix of the lists of unacknowledged messages, `statesvc-shovel.0.QUEUE`. Runs of 0.1 numbered
@@ -42,9 +38,6 @@ _HOLDING: Final = "statesvc-shovel"
 _POLL_SECONDS: Final = 0.1
 _TIMEOUT_SECONDS: Final = 10
 _PAGE: Final = 500
-# Share of the time for reading a list without a wanted message.
-_SWEEP_SHARE: Final = 0.1
-_SWEEP_PAUSE_SECONDS_MAX: Final = 30.0
 _LOST: Final = (
     redis.exceptions.ConnectionError,
     redis.exceptions.TimeoutError,
@@ -60,20 +53,6 @@ end
 """
 
 
-_TAKE_WANTED: Final = """
-if redis.call('LREM', KEYS[1], -1, ARGV[1]) == 0 then
-    return 0
-end
-return redis.call('LPUSH', KEYS[2], ARGV[1])
-"""
-
-_PUT_BACK: Final = """
-if redis.call('LREM', KEYS[1], 1, ARGV[1]) == 1 then
-    redis.call('RPUSH', KEYS[2], ARGV[1])
-end
-"""
-
-
 class TakeUnacked(StrEnum):
     """Messages held by workers that are taken as well."""
 
@@ -84,8 +63,6 @@ class TakeUnacked(StrEnum):
 
 
 class RedisSource:
-    """`wants`: None for all messages."""
-
     def __init__(
         self,
         url: URL,
@@ -93,7 +70,6 @@ class RedisSource:
         *,
         unacked: TakeUnacked,
         visibility_seconds: float,
-        wants: Wants | None = None,
     ) -> None:
         self._url = url
         self._queues = list(dict.fromkeys(queues))
@@ -102,15 +78,8 @@ class RedisSource:
         self._visibility_seconds = visibility_seconds
         self._client: Any = None
         self._left: list[Taken] = []
-        self._wants = wants
         self._unacked_after = 0.0
         self._unacked_passed = 0
-        # in a shared queue: how far from the old end each list was read, and whether anything was
-        # wanted since the beginning
-        self._passed = dict.fromkeys(self._lists, 0)
-        self._is_fruitless = True
-        self._sweep_began = 0.0
-        self._sweep_after = 0.0
 
     async def open(self) -> None:
         """Find messages left by a killed run."""
@@ -124,9 +93,6 @@ class RedisSource:
                 for key, name in await self._holdings()
                 for one in await self._holding_messages(key, name)
             ]
-            if self._wants is not None:
-                await self._put_back([one for one in self._left if not self._wants(one)])
-                self._left = [one for one in self._left if self._wants(one)]
         except _LOST as error:
             raise SourceLostError(f"no Redis answers at {self._shown}: {_reason(error)}") from error
         except redis.exceptions.RedisError as error:
@@ -143,11 +109,7 @@ class RedisSource:
             while True:
                 # before the lists: a worker that died took them before what waits now
                 await self._take_unacked(limit)
-                if batch := self._left or await (
-                    self._move(limit)
-                    if self._wants is None
-                    else self._move_wanted(limit, self._wants)
-                ):
+                if batch := self._left or await self._move(limit):
                     self._left = []
                     return batch
                 if time.monotonic() >= until:
@@ -174,8 +136,6 @@ class RedisSource:
             holdings = [
                 key async for key in self._client.scan_iter(match=f"{_HOLDING}.*", count=_PAGE)
             ]
-            if self._wants is not None:
-                return await self._count_wanted(holdings, self._wants)
             lengths = await self._lengths([*self._lists, *holdings])
             return sum(lengths) + int(
                 await self._client.execute_command(
@@ -243,11 +203,6 @@ class RedisSource:
             for value in reversed(await self._client.execute_command("LRANGE", key, 0, -1))
         ]
 
-    async def _put_back(self, messages: Sequence[Taken]) -> None:
-        """Put messages back to the old end, the oldest last."""
-        for one in reversed(messages):
-            await self._client.execute_command("EVAL", _PUT_BACK, 2, one.tag, one.queue, one.body)
-
     async def _lengths(self, names: Sequence[str | bytes]) -> list[int]:
         async with self._client.pipeline(transaction=False) as pipe:
             for name in names:
@@ -273,73 +228,6 @@ class RedisSource:
                     ]
         return batch
 
-    async def _move_wanted(self, limit: int, wants: Wants) -> list[Taken]:
-        """Move a page at a time; after all lists, begin again.
-
-        After a pass without a wanted message, pause.
-        """
-        if time.monotonic() < self._sweep_after:
-            return []
-        if not any(self._passed.values()):
-            self._sweep_began = time.monotonic()
-        for name in self._lists:
-            while values := await self._page(name, self._passed[name]):
-                wanted = [value for value in values if wants(_taken(name, value))][:limit]
-                moved = await self._move_these(name, wanted)
-                last = values.index(wanted[-1]) + 1 if len(wanted) == limit else len(values)
-                # those that were moved are gone from the list: what was passed lies that much
-                # nearer to its end
-                self._passed[name] += last - len(moved)
-                if moved:
-                    self._is_fruitless = False
-                    return moved
-        if self._is_fruitless:
-            now = time.monotonic()
-            self._sweep_after = now + min(
-                (now - self._sweep_began) / _SWEEP_SHARE, _SWEEP_PAUSE_SECONDS_MAX
-            )
-        self._passed, self._is_fruitless = dict.fromkeys(self._lists, 0), True
-        return []
-
-    async def _page(self, key: str | bytes, passed: int) -> list[bytes]:
-        """Read up to a page of a list behind the part already read, the oldest first."""
-        values: list[bytes] = await self._client.execute_command(
-            "LRANGE", key, -(passed + _PAGE), -(passed + 1)
-        )
-        return values[::-1]
-
-    async def _move_these(self, name: str, values: Sequence[bytes]) -> list[Taken]:
-        """Move each by itself: Redis serves no other client while it searches a long list."""
-        holding = self._holding(name)
-        async with self._client.pipeline(transaction=False) as pipe:
-            for value in values:
-                pipe.execute_command("EVAL", _TAKE_WANTED, 2, name, holding, value)
-            # 0: another consumer was faster
-            return [
-                _taken(name, value, holding)
-                for value, held in zip(values, await pipe.execute(), strict=True)
-                if held
-            ]
-
-    async def _count_wanted(self, holdings: Sequence[bytes], wants: Wants) -> int:
-        count = 0
-        held_keys: list[tuple[str | bytes, str]] = [
-            (key, key.decode().split(".", 2)[2]) for key in holdings
-        ]
-        for key, name in [*((name, name) for name in self._lists), *held_keys]:
-            passed = 0
-            while values := await self._page(key, passed):
-                passed += len(values)
-                count += sum(wants(_taken(name, value)) for value in values)
-        tags = await self._client.execute_command(
-            "ZRANGEBYSCORE", UNACKED_INDEX, "-inf", self._unacked_until()
-        )
-        for tag in tags:
-            entry = await self._client.execute_command("HGET", UNACKED, tag)
-            message = None if entry is None else await self._unacked_message(entry)
-            count += message is not None and wants(message)
-        return count
-
     def _unacked_until(self) -> str:
         return (
             "+inf"
@@ -359,7 +247,7 @@ class RedisSource:
         for tag in tags:
             entry = await self._client.execute_command("HGET", UNACKED, tag)
             message = None if entry is None else await self._unacked_message(entry)
-            if message is None or not (self._wants is None or self._wants(message)):
+            if message is None:
                 # it stays, and must not stand before what comes behind it for ever
                 self._unacked_passed += 1
                 continue

@@ -64,13 +64,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--backup", type=Path, metavar="DIR", help="a folder for every message as it came"
     )
     become.add_argument(
-        "--explain",
-        nargs="?",
-        const="",
-        metavar="FILE",
-        help="say what becomes of the messages of FILE, or of the first at the source",
-    )
-    become.add_argument(
         "--no-notify",
         action="store_true",
         help="send no subscription what the messages change: for the import of a history",
@@ -127,7 +120,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Take, explain, count or return, as the options say."""
+    """Take, count or return, as the options say."""
     try:
         # loads the clients of brokers, which are an extra
         from statesvc.addons.shovel import shovel_runs  # noqa: PLC0415

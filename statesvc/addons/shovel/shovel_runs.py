@@ -6,18 +6,15 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Final, NamedTuple
-
-import orjson
+from typing import NamedTuple
 
 from events.errors import Cause
-from statesvc.addons.shovel.backup import BackupWriter, backup_files, taken_from_record
+from statesvc.addons.shovel.backup import BackupWriter, backup_files
 from statesvc.addons.shovel.broker_publisher import BrokerPublisher, make_publisher
-from statesvc.addons.shovel.inbox_store import RECEIPT_DAYS, StoredMessages
+from statesvc.addons.shovel.inbox_store import StoredMessages
 from statesvc.addons.shovel.shovel_setup import (
     broker_url,
     checked_source,
@@ -32,7 +29,6 @@ from statesvc.addons.shovel.source_message import (
     ShovelError,
     SourceLostError,
     Taken,
-    Transport,
     Unacknowledged,
 )
 from statesvc.addons.shovel.task_mapping import Mapped, TaskMapping, Unmapped
@@ -43,8 +39,6 @@ from statesvc.cli.output import end_progress, show_progress, write_json, write_l
 from statesvc.cli.session import actor
 from statesvc.settings.service_settings import load_settings
 
-_EXPLAINED: Final = 5
-
 
 def run(options: argparse.Namespace) -> int:
     """Run the shovel. Raises CommandError for wrong use, ShovelError for other faults."""
@@ -53,30 +47,11 @@ def run(options: argparse.Namespace) -> int:
         logging.getLogger(client).setLevel(logging.CRITICAL)
     if options.to is not None:
         return asyncio.run(_return(options))
-    if options.explain is not None or options.dry_run:
-        return asyncio.run(_explain(options) if options.explain is not None else _dry_run(options))
+    if options.dry_run:
+        return asyncio.run(_dry_run(options))
     if options.processes is not None:
         _say("--processes is ignored: one process takes the messages")
     return asyncio.run(_take(options))
-
-
-async def _explain(options: argparse.Namespace) -> int:
-    mapping = read_mapping(options)
-    samples: Sequence[Taken]
-    if options.explain:
-        samples = list(read_samples(Path(options.explain)))
-    else:
-        async with opened_source(options) as source:
-            samples = await source.sample(_EXPLAINED)
-    now = datetime.now(UTC)
-    for number, taken in enumerate(samples):
-        if number:
-            write_line("")
-        for line in explain_message(taken, mapping, now=now):
-            write_line(line)
-    if not samples:
-        write_line("there is no message to explain")
-    return 0
 
 
 async def _dry_run(options: argparse.Namespace) -> int:
@@ -262,9 +237,6 @@ def _write_returned(totals: Returned, *, dry_run: bool) -> None:
         )
 
 
-_SHOWN = 400
-
-
 class Class(NamedTuple):
     """A line of a dry run.
 
@@ -298,55 +270,5 @@ def classify(
     return counted
 
 
-def explain_message(taken: Taken, mapping: TaskMapping, *, now: datetime) -> Iterator[str]:
-    """Explain in lines: the message, its destination, and the reason."""
-    found = mapping.classify(taken, now=now)
-    task = found.task
-    if task is not None:
-        yield f"task       {task.name or '- (a plain message)'}"
-        yield f"id         {task.id or '- (recognised by its body)'}"
-    if not isinstance(found, Mapped):
-        yield f"becomes    {_fate(found, mapping)}, {found.cause.value}"
-        yield f"because    {found.detail}"
-        return
-    rule = mapping.rules[found.rule - 1]
-    yield f"rule       {found.rule} (task {rule.task or '-'})"
-    yield f"becomes    a message of {found.carrier_id}"
-    eta = found.task.eta
-    yield f"available  {'at once' if eta is None or eta <= now else eta.isoformat()}"
-    yield f"known      as the same for {RECEIPT_DAYS} days from then"
-    text = found.body.decode("utf-8", "replace")
-    yield (
-        f"body       {len(found.body)} bytes from {rule.body}:"
-        f" {text[:_SHOWN]}{' ...' if len(text) > _SHOWN else ''}"
-    )
-
-
 def _fate(found: Unmapped, mapping: TaskMapping) -> str:
-    if mapping.refuses(found):
-        return "stops the transfer"
-    return "stays there" if mapping.leaves(found) else "dead letter"
-
-
-def read_samples(path: Path) -> Iterator[Taken]:
-    """Yield a file's messages: tasks as JSON lines, values as kombu writes them into Redis, or
-    lines of a backup. Raises ShovelError.
-    """
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise ShovelError(f"the sample {path} can't be read: {error.strerror}") from None
-    for line in filter(None, map(bytes.strip, lines)):
-        try:
-            document = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            document = None
-        match document:
-            case {"transport": _, "queue": _, "body": str(), **_rest}:
-                yield taken_from_record(document)
-            case {"properties": dict(), "body": str(), **_rest}:
-                yield Taken(transport=Transport.REDIS, queue=path.name, body=line)
-            case {"batch": _, "messages": _, "sha256": _}:
-                continue
-            case _:
-                yield Taken(transport=Transport.FILE, queue=path.name, body=line)
+    return "stops the transfer" if mapping.refuses(found) else "dead letter"

@@ -6,14 +6,13 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
 from typing import Final
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from statesvc.addons.shovel.backup import check_folder
 from statesvc.addons.shovel.redis_source import TakeUnacked
-from statesvc.addons.shovel.source_message import ShovelError, Source, SourceLostError, Wants
+from statesvc.addons.shovel.source_message import ShovelError, Source, SourceLostError
 from statesvc.addons.shovel.sources import BackupSource, is_endless, make_source
 from statesvc.addons.shovel.task_mapping import TaskMapping, parse_mapping
 from statesvc.cli.command_error import CommandError
@@ -67,11 +66,8 @@ async def checked_source(options: argparse.Namespace) -> Source:
 
 def source_of(options: argparse.Namespace) -> Source:
     """Return the source, unopened."""
-    wants = (
-        None if options.dry_run or options.explain is not None else _wants(read_mapping(options))
-    )
     if options.restore:
-        return BackupSource(options.backup, wants)
+        return BackupSource(options.backup)
     if options.source is None:
         raise CommandError("name the source: --from URL", exit_code=2)
     return make_source(
@@ -81,13 +77,6 @@ def source_of(options: argparse.Namespace) -> Source:
         prefetch=options.prefetch or 2 * options.batch,
         unacked=TakeUnacked(options.unacked),
         visibility_seconds=options.visibility_timeout,
-        wants=wants,
-    )
-
-
-def _wants(mapping: TaskMapping) -> Wants | None:
-    return (
-        (lambda taken: mapping.wants(taken, now=datetime.now(UTC))) if mapping.leaves_some else None
     )
 
 

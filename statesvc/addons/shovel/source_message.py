@@ -6,7 +6,7 @@ headers, payload and how it is encoded.
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol
@@ -150,10 +150,6 @@ class ShovelError(ValueError):
 
 class SourceLostError(OSError):
     """The connection to the broker ended; unacknowledged messages wait there."""
-
-
-# Predicate of messages to take; the others stay for the workers that they are for.
-Wants = Callable[[Taken], bool]
 
 
 class Unacknowledged(NamedTuple):

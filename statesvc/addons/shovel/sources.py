@@ -17,7 +17,6 @@ from statesvc.addons.shovel.source_message import (
     Taken,
     Transport,
     Unacknowledged,
-    Wants,
 )
 
 AMQP_SCHEMES: Final = ("amqp", "amqps")
@@ -32,21 +31,13 @@ def make_source(
     prefetch: int,
     unacked: TakeUnacked,
     visibility_seconds: float,
-    wants: Wants | None,
 ) -> Source:
     """Make a source that is not open yet. Raises ShovelError.
 
     `delayed`: the prefix of the queues of native delayed delivery; None: leave them alone.
-    `wants`: None for all messages.
     """
     place = parse_url(url)
     if place.scheme in AMQP_SCHEMES:
-        if wants is not None:
-            raise ShovelError(
-                'RabbitMQ hands over whatever comes next, so `"leave"` in the mapping is for Redis'
-                " and files: let the producers route what is to be taken into a queue of its own"
-                " (`task_routes`), and take from that"
-            )
         if not queues and delayed is None:
             raise ShovelError("name the queues to take from: --queue NAME")
         return AmqpSource(place, queues, delayed=delayed, prefetch=prefetch)
@@ -60,11 +51,10 @@ def make_source(
             queues,
             unacked=unacked,
             visibility_seconds=visibility_seconds,
-            wants=wants,
         )
     if place.scheme in {"", "file"}:
         path = Path(place.path if place.scheme else url)
-        return LineSource(path, wants)
+        return LineSource(path)
     raise ShovelError(
         f"nothing is taken from {place.scheme!r}: use amqp://, amqps://, redis://, rediss:// or a"
         " file"
@@ -90,10 +80,9 @@ def parse_url(url: str) -> URL:
 
 
 class StoredSource:
-    """Messages in files. It ends; acknowledging has no effect. `wants`: None for all messages."""
+    """Messages in files. It ends; acknowledging has no effect."""
 
-    def __init__(self, wants: Wants | None) -> None:
-        self._wants = wants
+    def __init__(self) -> None:
         self._messages: Iterator[Taken] | None = None
         self._is_over = False
 
@@ -102,7 +91,7 @@ class StoredSource:
 
     async def open(self) -> None:
         """Rewind."""
-        self._messages = filter(self._wants or _all, self.read())
+        self._messages = iter(self.read())
 
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
         del wait_seconds
@@ -133,8 +122,8 @@ class StoredSource:
 class LineSource(StoredSource):
     """A file of JSON lines, compressed where its name ends with .gz."""
 
-    def __init__(self, path: Path, wants: Wants | None) -> None:
-        super().__init__(wants)
+    def __init__(self, path: Path) -> None:
+        super().__init__()
         self._path = path
         if not path.is_file():
             raise ShovelError(f"there is no file {path}")
@@ -149,8 +138,8 @@ class LineSource(StoredSource):
 
 
 class BackupSource(StoredSource):
-    def __init__(self, folder: Path, wants: Wants | None) -> None:
-        super().__init__(wants)
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
         self._folder = folder
         backup_files(folder)
 
@@ -158,7 +147,3 @@ class BackupSource(StoredSource):
         """Yield them in the order in which they were taken."""
         for batch in read_backup(self._folder):
             yield from batch.messages
-
-
-def _all(_message: Taken) -> bool:
-    return True

@@ -15,8 +15,8 @@ body = "body"
 encoding = "base64"             # of a text; "text" if left out
 ```
 The first matching rule counts. Unmatched messages go to the dead letters (`unmapped = "refuse"`
-stops instead, `"leave"` leaves them for their own worker), and an unreadable message, such as a
-pickle, stops the transfer (`unreadable = "dead_letters"` or `"leave"` go on).
+stops instead), and an unreadable message, such as a pickle, stops the transfer
+(`unreadable = "dead_letters"` goes on).
 """
 
 import base64
@@ -30,7 +30,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from events.carriers.carrier import Carrier
 from events.errors import Cause
@@ -81,14 +81,23 @@ class MappingRule(_Strict):
 
 class _File(_Strict):
     rules: tuple[MappingRule, ...] = Field(min_length=1)
-    unmapped: Literal["dead_letters", "refuse", "leave"] = "dead_letters"
-    unreadable: Literal["dead_letters", "refuse", "leave"] = "refuse"
+    unmapped: Literal["dead_letters", "refuse"] = "dead_letters"
+    unreadable: Literal["dead_letters", "refuse"] = "refuse"
+
+    @field_validator("unmapped", "unreadable", mode="before")
+    @classmethod
+    def _leaves_none(cls, value: object) -> object:
+        if value == "leave":
+            raise ValueError(
+                '"leave" was removed: have the producers route what is to be taken into a queue of'
+                " its own (`task_routes`), and take from that"
+            )
+        return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapped:
     task: Task
-    rule: int
     carrier_id: str
     body: bytes = field(repr=False)
     headers: str
@@ -157,28 +166,10 @@ class TaskMapping:
             identity=unmapped_identity(task.identity),
         )
 
-    @property
-    def leaves_some(self) -> bool:
-        """True if messages may stay at their source."""
-        return "leave" in {self._file.unmapped, self._file.unreadable}
-
-    def wants(self, taken: Taken, *, now: datetime) -> bool:
-        """Return whether a message is taken from its source, for the inbox, the dead letters
-        or to stop the transfer.
-        """
-        found = self.classify(taken, now=now)
-        return isinstance(found, Mapped) or not self.leaves(found)
-
-    def leaves(self, found: Unmapped) -> bool:
-        """Return whether the file lets such a message stay at its source."""
-        return self._rule_for(found) == "leave"
-
     def refuses(self, found: Unmapped) -> bool:
         """Return whether such a message stops the transfer by the file."""
-        return self._rule_for(found) == "refuse"
-
-    def _rule_for(self, found: Unmapped) -> str:
-        return self._file.unreadable if found.task is None else self._file.unmapped
+        file = self._file
+        return (file.unreadable if found.task is None else file.unmapped) == "refuse"
 
     def read(self, taken: Taken, *, now: datetime) -> Mapped | Unmapped:
         """Map a message. Raises ShovelError where it stops the transfer."""
@@ -239,7 +230,6 @@ class TaskMapping:
         }
         return Mapped(
             task=task,
-            rule=number,
             carrier_id=carrier.carrier_id,
             body=body,
             headers=orjson.dumps(headers | self._added_headers).decode(),

@@ -135,7 +135,7 @@ async def test_what_a_killed_shovel_held_is_taken_by_the_next_one(
     assert client.keys("statesvc-shovel*") == []
 
 
-async def test_a_dry_run_counts_and_explains_and_takes_nothing(
+async def test_a_dry_run_counts_and_takes_nothing(
     redis_server: Redis, client: Any, world: World
 ) -> None:
     await produce(redis_server, 30)
@@ -151,8 +151,6 @@ async def test_a_dry_run_counts_and_explains_and_takes_nothing(
         for one in report["classes"]
         if one["becomes"].startswith("dead letter: no rule is for task")
     ] == [1]
-    explained = await world.shovel(redis_server.address, "--queue", "fast", "--explain")
-    assert "becomes    a message of ups" in explained
     assert (
         client.llen("fast") + sum(client.llen(f"fast\x06\x16{number}") for number in range(1, 10))
         == 15
@@ -181,9 +179,8 @@ async def test_a_file_of_json_lines_goes_the_same_way(world: World, tmp_path: Pa
     ]
     path = tmp_path / "old.ndjson"
     path.write_text("\n".join(map(json.dumps, lines)) + "\n\n")
-    explained = await world.shovel(str(path), "--explain", str(path), mapping=both)
-    assert "available  2031-05-04T03:02:01.987654+00:00" in explained
-    assert "because    rule 1: headers.source names no carrier" in explained
+    counted = await world.shovel(str(path), "--dry-run", mapping=both)
+    assert "dead letter: rule 1: headers.source names no carrier" in counted
     assert "3 taken: 2 into the inbox, 1 to the dead letters" in await world.shovel(
         str(path), mapping=both
     )
