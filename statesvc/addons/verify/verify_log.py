@@ -39,11 +39,11 @@ from statesvc.addons.verify.log_state import (
 )
 from statesvc.addons.verify.message_rows import renamed_streams
 from statesvc.addons.verify.notification_rows import OPEN, WORDS, compare_notifications, reworded
-from statesvc.addons.verify.tree_builder import TreeBuilder
-from statesvc.addons.verify.tree_range import (
+from statesvc.addons.verify.tree import (
     RANGE_LEAVES,
     HeadRules,
     RetainedHead,
+    TreeBuilder,
     unexpected_subtree,
 )
 from statesvc.addons.verify.worker_pool import (

@@ -20,7 +20,7 @@ from statesvc.addons.verify.entries import SQL, CheckedBatches, check_batches
 from statesvc.addons.verify.event_ids import Digests, read_digests
 from statesvc.addons.verify.fault import LogFault
 from statesvc.addons.verify.message_rows import may_read_messages
-from statesvc.addons.verify.tree_range import HeadRules, TreeRange, check_tree
+from statesvc.addons.verify.tree import HeadRules, TreeRange, check_tree
 from statesvc.background.bulk_pool import BulkPool
 from statesvc.database.open_connection import open_sync_connection
 from statesvc.database.password_command import choose_password_command, chosen_password_command

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.addons.verify import log_state
-from statesvc.addons.verify import tree_range as tree
+from statesvc.addons.verify import log_state, tree
 from statesvc.addons.verify import verify_log as run
 from statesvc.addons.verify.verify_log import Verification, VerificationRequest
 from statesvc.addons.verify.worker_pool import AbandonedError, LogAccess, connect

@@ -1,11 +1,14 @@
-"""One range of the tree: batches stand one after the other, retained nodes are what the leaves
-give, heads are signed and of their pass.
+"""The tree, in ranges: batches stand one after the other, retained nodes are what the leaves give,
+heads are signed and of their pass.
 
 Ranges are checked on their own, by any process in any order; `TreeBuilder` then joins what they
-found, from left to right.
+found, from left to right, and holds each signed root against it. Keys are believed in turn: those
+that the verification began with, and any other once a head that a believed key has signed covers
+its announcement in the log. Heads that a believed head covers (`covered`) may be signed by older
+keys: their entries are the same.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
@@ -22,7 +25,7 @@ from statesvc.addons.verify.forks import LogFork, epoch_at
 from statesvc.database.queries import queries
 from statesvc.log.batch_row import recorded_too_early
 
-SQL: Final = queries("statesvc.addons.verify", "tree_range")
+SQL: Final = queries("statesvc.addons.verify", "tree")
 # Leaves below a node of the lowest retained level.
 BLOCK: Final = 1 << STRIDE
 # Leaves that are checked at once; they stand below one node of the second retained level.
@@ -295,3 +298,69 @@ def _whole(row: Sequence[bytes]) -> bytes:
             for left, right in zip(row[::2], row[1::2], strict=True)
         ]
     return row[0]
+
+
+# After a wrong root all later ones are wrong too.
+_WRONG_ROOTS_MAX: Final = 1
+
+
+class TreeBuilder:
+    """`announced`: index of the announcement by key."""
+
+    def __init__(
+        self, trusted: Iterable[str], announced: Mapping[str, int], *, covered: int = 0
+    ) -> None:
+        self.tree = CompactRange()
+        self.trusted = set(trusted)
+        self.heads = 0
+        self.last_good = 0
+        self.wrong_roots = 0
+        self.covered = covered
+        self._announced = announced
+
+    def join(self, grown: TreeRange) -> list[LogFault]:
+        faults = list(grown.faults)
+        blocks = iter(grown.blocks)
+        for asked in grown.roots:
+            while self.tree.size + BLOCK <= asked.size:
+                self.tree.append_subtree(STRIDE, next(blocks))
+            faults += self._hold(asked)
+        for block in blocks:
+            self.tree.append_subtree(STRIDE, block)
+        return faults
+
+    def _hold(self, asked: SizedRoot) -> Iterable[LogFault]:
+        table, row = asked.source
+        # of a copy: the head may lie in the middle of a block that the next range goes on with
+        tree = self.tree.copy()
+        for level, root in zip(_levels(asked.size % BLOCK), asked.rest, strict=True):
+            tree.append_subtree(level, root)
+        self.heads += table == "checkpoint"
+        if tree.root() != asked.root:
+            self.wrong_roots += 1
+            if self.wrong_roots <= _WRONG_ROOTS_MAX:
+                where = (
+                    f"one of the entries {self.last_good}..{asked.size - 1} was changed, moved,"
+                    " removed or added since it was signed"
+                )
+                yield LogFault(
+                    table,
+                    row,
+                    "root",
+                    f"is not the root of the log's first {asked.size} entries: {where}",
+                )
+            return
+        if asked.signed_by:
+            # below the trusted head the entries are proved by it, whoever signed them then
+            if asked.size > self.covered and self.trusted.isdisjoint(asked.signed_by):
+                yield LogFault(
+                    table, row, "note", "is signed by a key that no trusted key has announced"
+                )
+                return
+            self.trusted.update(key for key, index in self._announced.items() if index < asked.size)
+        self.last_good = asked.size
+
+
+def _levels(count: int) -> list[int]:
+    """Return the levels of the perfect subtrees that make up `count` leaves, the highest first."""
+    return [level for level in reversed(range(count.bit_length())) if count >> level & 1]
