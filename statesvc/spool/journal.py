@@ -7,14 +7,13 @@ with a failed write or sync takes no more frames, and no journal continues segme
 """
 
 import fcntl
-import io
 import os
 import struct
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Final, Self
+from typing import BinaryIO, Final
 
 import structlog
 
@@ -68,7 +67,6 @@ class Journal:
         self._last = max(self._ends, default=0)
         self._begun_at = 0.0
         self._open: int | None = None
-        self._reported: set[int] = set()
 
     @property
     def size(self) -> int:
@@ -77,41 +75,44 @@ class Journal:
 
     def append(self, payload: bytes) -> int:
         """Append a frame; return the place behind it. Durable when it returns. Raises OSError."""
-        if (
-            self._open is None
-            or self._ends[self._last] >= self._segment_bytes
-            or time.monotonic() - self._begun_at >= SEGMENT_SECONDS
-        ):
-            self._begin()
-        assert self._open is not None  # noqa: S101 - just begun
-        offset = self._ends[self._last]
-        frame = memoryview(_framed(payload))
+        frame = _HEAD.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
+        written = 0
         try:
-            while frame:
-                frame = frame[os.write(self._open, frame) :]
+            if (
+                self._open is None
+                or self._ends[self._last] >= self._segment_bytes
+                or time.monotonic() - self._begun_at >= SEGMENT_SECONDS
+            ):
+                self._begin()
+            assert self._open is not None  # noqa: S101 - just begun
+            while written < len(frame):
+                written += os.write(self._open, frame[written:])
             self._sync(self._open)
         except OSError:
             # after a failed sync nobody knows which bytes are durable
             self._end_segment()
             raise
-        self._ends[self._last] = os.lseek(self._open, 0, os.SEEK_CUR)
-        assert self._ends[self._last] == offset + _HEAD.size + len(payload)  # noqa: S101 - its writer is alone
+        self._ends[self._last] += len(frame)
         return self._last << _SHIFT | self._ends[self._last]
 
     def read(self, place: int) -> tuple[bytes, int] | None:
         """Return the next sound frame behind the place, and the place behind it; None: the end."""
+        first, offset = divmod(place, 1 << _SHIFT)
         for number in sorted(self._ends):
-            if number < place >> _SHIFT:
+            if number < first:
                 continue
-            offset = place & (1 << _SHIFT) - 1 if number == place >> _SHIFT else 0
-            for payload, end in self._frames(number, offset):
-                return payload, number << _SHIFT | end
+            with self._path(number).open("rb") as file:
+                file.seek(offset if number == first else 0)
+                if (payload := _sound_frame(file, self._ends[number])) is not None:
+                    return payload, number << _SHIFT | file.tell()
         return None
 
     def drop_before(self, place: int) -> None:
-        """Remove segments without a frame behind the place."""
+        """Remove segments without a sound frame behind the place."""
+        following = self.read(place)
+        kept = self._last + 1 if following is None else following[1] >> _SHIFT
         for number in sorted(self._ends):
-            if number << _SHIFT | self._ends[number] > place:
+            if number >= kept:
                 return
             if number == self._last:
                 self._end_segment()
@@ -132,12 +133,6 @@ class Journal:
         self.folder.rmdir()
         self.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _begin(self) -> None:
         self._end_segment()
         number = self._last + 1
@@ -154,42 +149,22 @@ class Journal:
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08}.journal"
 
-    def _frames(self, number: int, offset: int) -> Iterator[tuple[bytes, int]]:
-        with self._path(number).open("rb") as file:
-            while offset < self._ends[number]:
-                file.seek(offset)
-                payload = _intact_payload(file)
-                if payload is not None:
-                    offset += _HEAD.size + len(payload)
-                    yield payload, offset
-                    continue
-                behind = self._sound_behind(number, offset)
-                if (place := number << _SHIFT | offset) not in self._reported:
-                    self._reported.add(place)
-                    event = "spool_end_torn" if behind is None else "spool_damaged"
-                    _log.error(event, files=self._path(number).name, bytes=offset)
-                if behind is None:
-                    return
-                offset = behind
 
-    def _sound_behind(self, number: int, offset: int) -> int | None:
-        data = self._path(number).read_bytes()[: self._ends[number]]
-        while (offset := data.find(_MAGIC, offset + 1)) >= 0:
-            if _intact_payload(io.BytesIO(data[offset:])) is not None:
-                return offset
-        return None
-
-
-def _framed(payload: bytes) -> bytes:
-    return _HEAD.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
-
-
-def _intact_payload(file: BinaryIO) -> bytes | None:
-    head = file.read(_HEAD.size)
-    if len(head) < _HEAD.size:
-        return None
-    magic, length, checksum = _HEAD.unpack(head)
-    if magic != _MAGIC:
-        return None
-    payload = file.read(length)
-    return payload if len(payload) == length and zlib.crc32(payload) == checksum else None
+def _sound_frame(file: BinaryIO, end: int) -> bytes | None:
+    """Return the next sound frame before the end, and leave the file behind it; None: only a torn
+    end is left.
+    """
+    began = offset = file.tell()
+    while offset + _HEAD.size <= end:
+        file.seek(offset)
+        magic, length, checksum = _HEAD.unpack(file.read(_HEAD.size))
+        if magic == _MAGIC and offset + _HEAD.size + length <= end:
+            payload = file.read(length)
+            if zlib.crc32(payload) == checksum:
+                if offset > began:
+                    _log.error("spool_damaged", files=file.name, bytes=began)
+                return payload
+        file.seek(offset + 1)
+        skipped = file.read().find(_MAGIC)
+        offset = end if skipped < 0 else offset + 1 + skipped
+    return None
