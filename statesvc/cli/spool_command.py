@@ -15,7 +15,7 @@ from statesvc.database.wakeups.wakeup import connect_direct
 from statesvc.roles.runtime import require_database
 from statesvc.settings.service_settings import Settings, load_settings
 from statesvc.spool.drainer import Drainer, ServerClock
-from statesvc.spool.open_spool import held_seconds_max, open_spool
+from statesvc.spool.open_spool import open_spool
 from statesvc.spool.spool_state import read_spools
 
 _CONNECT_SECONDS: Final = 10.0
@@ -73,23 +73,22 @@ async def _list(dsns: Dsns, *, as_json: bool) -> int:
 
 
 async def _drain(settings: Settings, dsns: Dsns, *, as_json: bool) -> int:
+    if settings.spool.url is None:
+        raise CommandError("STATESVC_SPOOL_URL is not set: there is no spool")
     try:
-        spool = await open_spool(settings.spool)
+        spool = await open_spool(settings.spool.url, settings.spool)
     except (ImportError, OSError, ValueError) as error:
         raise CommandError(f"STATESVC_SPOOL_URL: {error}") from error
-    if spool is None:
-        raise CommandError("STATESVC_SPOOL_URL is not set: there is no spool")
-    held = held_seconds_max(settings.spool)
-    drainer = Drainer(spool, ServerClock(), dsn=dsns.listen, held_seconds_max=held)
+    drainer = Drainer(spool, ServerClock(), dsn=dsns.listen)
     try:
         # servers are connected to meanwhile, and have no source before that
         deadline = time.monotonic() + _CONNECT_SECONDS
-        while spool.is_shared and not await spool.sources():
+        while not await spool.sources():
             if time.monotonic() > deadline:
                 raise CommandError(f"nothing was drained: {spool.refusal()}")
             await asyncio.sleep(0.05)
+        spool.end()
         await drainer.drain_all()
-        await drainer.sign_off()
     except psycopg.Error:
         raise
     except OSError as error:

@@ -33,8 +33,7 @@ from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.wakeup import INBOX, Wakes
 from statesvc.ingress.body_memory import SMALL_BYTES, MemoryBound, ReservedMemory
 from statesvc.ingress.database_breaker import DatabaseBreaker
-from statesvc.spool.drain import ANSWER_SECONDS
-from statesvc.spool.spooling import Spooling
+from statesvc.spool.spooling import ANSWER_SECONDS, Spooling
 
 _SQL = queries("statesvc.ingress", "group_commit")
 _log = structlog.get_logger()
@@ -163,11 +162,11 @@ class GroupCommit:
         self._waker = waker
         self._spooling = spooling
         self._answered_at = float("-inf")
-        self.pushes = 0
         self._memory = memory
         self._limits = limits = GroupLimits() if limits is None else limits
-        opened = None if spooling is None else spooling.wake
-        self.breaker = DatabaseBreaker(opened=opened) if breaker is None else breaker
+        if spooling is not None:
+            breaker = spooling.breaker
+        self.breaker = DatabaseBreaker() if breaker is None else breaker
         self._small = _Line(
             lanes=limits.lanes, rows_max=limits.group_rows_max, bytes_max=limits.group_bytes_max
         )
@@ -180,8 +179,8 @@ class GroupCommit:
 
     @property
     def tasks(self) -> Sequence[asyncio.Task[None]]:
-        """The lanes' tasks, so that their owner notices when one ends."""
-        return self._tasks
+        """The lanes' tasks, and the spool's, so that their owner notices when one ends."""
+        return [*self._tasks, *([] if self._spooling is None else self._spooling.tasks)]
 
     async def start(self) -> None:
         """Start the lanes; each takes a connection of the pool for as long as a group needs."""
@@ -215,9 +214,11 @@ class GroupCommit:
 
         `held`: the memory that the body has taken, released here; without it, it is taken now.
         """
-        self.pushes += 1
+        if self._spooling is None:
+            return await self._put(message, held)
+        self._spooling.pushes += 1
         outcome = await self._put(message, held)
-        if self._spooling is None or outcome not in _TO_SPOOL:
+        if outcome not in _TO_SPOOL:
             return outcome
         kept_id = await self._spooling.keep(message)
         if kept_id is None:

@@ -36,8 +36,7 @@ from statesvc.ingress.webhooks import Webhooks, build_ingress
 from statesvc.roles.runtime import Launch, Runtime, require_sound
 from statesvc.roles.shutdown import Component, ShutdownTimes, run_until_stopped
 from statesvc.roles.start_cache import StartCache
-from statesvc.spool.drain import DrainContext
-from statesvc.spool.open_spool import held_seconds_max, open_spool
+from statesvc.spool.open_spool import open_spool
 from statesvc.spool.spool_gauges import observe_spool
 from statesvc.spool.spooling import Spooling
 
@@ -58,8 +57,16 @@ async def open_ingress(
     """Open the webhook handler, until all acknowledged messages are stored."""
     settings = launch.settings
     cache = base.cache
-    spool = None if cache is None else await open_spool(settings.spool)
-    spooling = None if cache is None or spool is None else Spooling(spool=spool, clock=cache.clock)
+    spooling = None
+    if cache is not None and settings.spool.url is not None:
+        spooling = Spooling(
+            await open_spool(settings.spool.url, settings.spool),
+            clock=cache.clock,
+            dsn=base.dsns.listen,
+            pool=pool,
+            waker=base.waker,
+            check=partial(_check_late_database, cache),
+        )
     ingress = build_ingress(
         settings,
         carriers=CARRIERS,
@@ -74,13 +81,13 @@ async def open_ingress(
         refused=base.refusals.count,
     )
     if cache is not None and spooling is not None:
-        base.readiness.spare("database", spooling.refusal)
+        base.readiness.spare("database", spooling.spool.refusal)
         observe_spool(base.telemetry, spooling)
-        spooling.start(_drain_context(launch, base, pool, ingress))
-        breaker = ingress.group_commit.breaker
+        breaker = spooling.breaker
         cache.keys.is_away = lambda: not breaker.is_closed
         if cache.keyring is not None:
             breaker.failed(asyncio.get_running_loop().time())
+        spooling.start()
         writer = cache.writer(pool, base.keyring)
         writer.start()
     # before the server listens: the first request must find somebody who stores it
@@ -100,23 +107,10 @@ async def open_ingress(
             await spooling.close()
 
 
-async def _check_late_database(cache: StartCache | None, connection: AsyncConnection[Any]) -> None:
+async def _check_late_database(cache: StartCache, connection: AsyncConnection[Any]) -> None:
     """Check the database as the start does."""
     await require_sound(connection)
-    if cache is not None:
-        await cache.check(connection)
-
-
-def _drain_context(launch: Launch, base: Runtime, pool: Pool, ingress: Webhooks) -> DrainContext:
-    return DrainContext(
-        dsn=base.dsns.listen,
-        pool=pool,
-        breaker=ingress.group_commit.breaker,
-        check=partial(_check_late_database, base.cache),
-        waker=base.waker,
-        pushes=lambda: ingress.group_commit.pushes,
-        held_seconds_max=held_seconds_max(launch.settings.spool),
-    )
+    await cache.check(connection)
 
 
 async def serve(

@@ -47,10 +47,7 @@ async def _go_on(_seconds: float) -> bool:
 
 
 class Drainer:
-    """`held_seconds_max`: how long a message may stay in the spool.
-
-    `after_portion` hears how long each transaction took; False: it stops.
-    """
+    """`after_portion` hears how long each transaction took; False: it stops."""
 
     def __init__(
         self,
@@ -58,13 +55,11 @@ class Drainer:
         clock: ServerClock,
         *,
         dsn: str,
-        held_seconds_max: float,
         after_portion: Callable[[float], Awaitable[bool]] = _go_on,
     ) -> None:
         self._spool = spool
         self._clock = clock
         self._dsn = dsn
-        self._held_seconds_max = held_seconds_max
         self._after_portion = after_portion
         self._connection: ServiceConnection | None = None
         self._leads: set[str] = set()
@@ -91,13 +86,13 @@ class Drainer:
             await source.settle(place)
             if not await self._after_portion(time.monotonic() - began):
                 return True
-        return await self._end(source, place, is_last=source.has_ended)
-
-    async def sign_off(self) -> None:
-        """Forget the empty sources that end with this process."""
-        for source in await self._spool.sources():
-            if not self._spool.is_shared and await self._leads_in(source):
-                await self._end(source, await self._place(source), is_last=True)
+        await source.settle(place)
+        depth = await source.depth(place)
+        await self._report(source, depth)
+        if source.has_ended and not (depth.messages or depth.bytes or depth.set_aside):
+            await (await self.connected()).execute(SQL["forget"], {"name": source.name})
+            await self._spool.forget(source)
+        return depth.messages > 0
 
     async def connected(self) -> ServiceConnection:
         if self._connection is None or self._connection.closed:
@@ -111,18 +106,9 @@ class Drainer:
         if connection is not None:
             await connection.close()
 
-    async def _end(self, source: SpoolSource, place: int, *, is_last: bool) -> bool:
-        await source.settle(place)
-        depth = await source.depth(place)
-        await self._report(source, depth)
-        if is_last and not (depth.messages or depth.bytes or depth.set_aside):
-            await (await self.connected()).execute(SQL["forget"], {"name": source.name})
-            await self._spool.forget(source)
-        return depth.messages > 0
-
     async def _place(self, source: SpoolSource) -> int:
         before = datetime.now(UTC)
-        named = {"name": source.name, "held_seconds": self._held_seconds_max}
+        named = {"name": source.name, "held_seconds": self._spool.bounds.held_seconds_max}
         row = await (await (await self.connected()).execute(SQL["place"], named)).fetchone()
         assert row is not None  # noqa: S101 - an upsert returns its row
         self._clock.read(row[1], before=before)
@@ -132,39 +118,34 @@ class Drainer:
         """Store a portion, and move the place; return False where somebody else moved it."""
         connection = await self.connected()
         moved = {"name": source.name, "place": place, "end": portion.end}
-        for is_alone in (False, True):
-            try:
-                async with connection.transaction():
-                    if (await connection.execute(SQL["advance"], moved)).rowcount == 0:
-                        return False
-                    if not is_alone:
-                        await self._put(portion.messages)
-                    else:
-                        for message in portion.messages:
-                            await self._put_alone(source, message)
-            except psycopg.Error as error:
-                if is_alone or failure(error) not in _OF_A_ROW:
-                    raise
-            else:
-                break
+        async with connection.transaction():
+            if (await connection.execute(SQL["advance"], moved)).rowcount == 0:
+                return False
+            await self._put(source, portion.messages)
         return True
 
-    async def _put(self, messages: Sequence[SpooledMessage]) -> None:
+    async def _put(self, source: SpoolSource, messages: Sequence[SpooledMessage]) -> None:
+        """Store messages; one that the database refuses for itself is set aside."""
+        connection = await self.connected()
         columns = {
             **put_columns([one.message for one in messages]),
             "acknowledged": timestamps([one.received_at for one in messages]),
         }
-        await (await self.connected()).execute(SQL["put"], columns, binary=True)
-
-    async def _put_alone(self, source: SpoolSource, message: SpooledMessage) -> None:
         try:
-            async with (await self.connected()).transaction():
-                await self._put([message])
+            async with connection.transaction():
+                await connection.execute(SQL["put"], columns, binary=True)
         except psycopg.Error as error:
             if failure(error) not in _OF_A_ROW:
                 raise
-            _log.exception("spooled_message_refused", message_id=str(message.message.message_id))
-            await source.set_aside(message)
+            if len(messages) > 1:
+                for message in messages:
+                    await self._put(source, [message])
+            else:
+                refused = messages[0]
+                _log.exception(
+                    "spooled_message_refused", message_id=str(refused.message.message_id)
+                )
+                await source.set_aside(refused)
 
     async def _report(self, source: SpoolSource, depth: Depth) -> None:
         oldest = datetime.now(UTC)

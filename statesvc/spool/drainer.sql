@@ -3,8 +3,8 @@
 SELECT pg_try_advisory_lock(hashtextextended('statesvc.spool ' || %(name)s::text, 0));
 
 -- name: probe
--- Return the database's time, once a commit is durable and the tables of `put` are free.
-SELECT statesvc.clock(), pg_logical_emit_message(true, 'statesvc', ''),
+-- Return once a commit is durable, and the tables of `put` are free.
+SELECT pg_logical_emit_message(true, 'statesvc', ''),
     (SELECT count(*) FROM statesvc.put('{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}'));
 
 -- name: place

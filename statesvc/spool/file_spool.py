@@ -9,11 +9,13 @@ import asyncio
 import os
 import secrets
 import time
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 from uuid import UUID
@@ -48,8 +50,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
+    """A frame in memory. `before`: how many messages the journal has before it."""
+
     end: int
-    messages: int
+    before: int
     oldest_id: UUID
 
 
@@ -68,10 +72,14 @@ class JournalSource:
         self.has_ended = has_ended
         self.journal = journal
         self._executor = executor
-        self._frames: deque[_Frame] | None = None
-        """Frames behind `_place`; None: not counted yet."""
-        self._place = self._messages = self._set_aside = 0
+        self._frames: list[_Frame] = []
+        self._messages = self._set_aside = 0
         self._kept = KeptPlaces(keep_seconds)
+        # the place is the database's; until it is known nothing counts as waiting
+        self._place = 0
+        while (found := journal.read(self._place)) is not None:
+            payload, self._place = found
+            self._note(decode(payload), self._place)
 
     async def read(self, place: int) -> Portion | None:
         return await self.in_thread(self._read, place)
@@ -79,42 +87,42 @@ class JournalSource:
     async def settle(self, place: int) -> None:
         if (dropped := self._kept.settled(place)) is not None:
             await self.in_thread(self.journal.drop_before, dropped)
+            del self._frames[: self._first_behind(dropped)]
 
     async def set_aside(self, message: SpooledMessage) -> None:
         path = self.journal.folder / f"{message.message.message_id}.refused"
         await self.in_thread(_write, path, encode([message]))
 
     async def depth(self, place: int) -> Depth:
-        frames = self._frames
-        if frames is None or place < self._place:
-            frames = self._frames = await self.in_thread(self._count, place)
-            self._messages = sum(frame.messages for frame in frames)
         self._place = place
-        while frames and frames[0].end <= place:
-            self._messages -= frames.popleft().messages
         self._set_aside = len([*self.journal.folder.glob(_SET_ASIDE)])
         return self.waiting()
 
     def waiting(self) -> Depth:
         """Return the depth as it was last seen."""
+        first = self._first_behind(self._place)
+        oldest = self._frames[first] if first < len(self._frames) else None
         return Depth(
-            messages=self._messages,
+            messages=0 if oldest is None else self._messages - oldest.before,
             bytes=self.journal.size,
-            oldest_id=self._frames[0].oldest_id if self._frames else None,
+            oldest_id=None if oldest is None else oldest.oldest_id,
             set_aside=self._set_aside,
         )
 
-    async def append(self, messages: Sequence[SpooledMessage]) -> None:
+    async def append(self, messages: list[SpooledMessage]) -> None:
         """Append a frame. Durable when it returns. Raises OSError."""
-        if self._frames is None:
-            self._frames = deque()
-        end = await self.in_thread(self.journal.append, encode(messages))
-        self._messages += len(messages)
-        self._frames.append(_Frame(end, len(messages), messages[0].message.message_id))
+        self._note(messages, await self.in_thread(self.journal.append, encode(messages)))
 
     async def in_thread(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         call = partial(function, *arguments, **named)
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    def _note(self, messages: list[SpooledMessage], end: int) -> None:
+        self._frames.append(_Frame(end, self._messages, messages[0].message.message_id))
+        self._messages += len(messages)
+
+    def _first_behind(self, place: int) -> int:
+        return bisect_right(self._frames, place, key=attrgetter("end"))
 
     def _read(self, place: int) -> Portion | None:
         messages: list[SpooledMessage] = []
@@ -128,26 +136,16 @@ class JournalSource:
             messages += decode(payload)
         return Portion(messages, place) if messages else None
 
-    def _count(self, place: int) -> deque[_Frame]:
-        frames: deque[_Frame] = deque()
-        while (found := self.journal.read(place)) is not None:
-            payload, place = found
-            messages = decode(payload)
-            frames.append(_Frame(place, len(messages), messages[0].message.message_id))
-        return frames
-
 
 class FileSpool:
     """Open in a folder that all ingress processes of this machine share."""
-
-    is_shared = False
 
     def __init__(
         self, root: Path, bounds: SpoolBounds, *, sync: Callable[[int], None] = os.fdatasync
     ) -> None:
         """Open it. Raises OSError."""
         self._root = root
-        self._bounds = bounds
+        self.bounds = bounds
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="spool")
         name = f"{time.time_ns() // 1_000_000_000:x}-{os.getpid()}-{secrets.token_hex(8)}"
         self._own = self._source(Journal(root / name, sync=sync), has_ended=False)
@@ -159,7 +157,7 @@ class FileSpool:
 
     async def keep(self, message: SpooledMessage) -> UUID:
         known = self._known.get(message.message.digest)
-        if known is not None and age_seconds(known) < self._bounds.age_seconds_max:
+        if known is not None and age_seconds(known) < self.bounds.age_seconds_max:
             return known
         size = len(message.message.sealed)
         if (refusal := self.refusal(size)) is not None:
@@ -176,12 +174,15 @@ class FileSpool:
             if folder == self._own.journal.folder or folder in self._adopted or not folder.is_dir():
                 continue
             try:
-                journal = Journal(folder)
+                adopted = await asyncio.to_thread(self._source, Journal(folder), has_ended=True)
             except (JournalInUseError, FileNotFoundError):
                 continue
-            _log.warning("spool_adopted", files=folder.name, bytes=journal.size)
-            self._adopted[folder] = self._source(journal, has_ended=True)
+            _log.warning("spool_adopted", files=folder.name, bytes=adopted.journal.size)
+            self._adopted[folder] = adopted
         return [self._own, *self._adopted.values()]
+
+    def end(self) -> None:
+        self._own.has_ended = True
 
     async def forget(self, source: SpoolSource) -> None:
         assert isinstance(source, JournalSource)  # noqa: S101 - of `sources`
@@ -199,12 +200,12 @@ class FileSpool:
         return JournalSource(
             journal,
             has_ended=has_ended,
-            keep_seconds=self._bounds.keep_seconds,
+            keep_seconds=self.bounds.keep_seconds,
             executor=self._executor,
         )
 
     def refusal(self, size: int = 0) -> str | None:
-        return self._bounds.refusal(self.waiting(), pending_bytes=self._pending_bytes, size=size)
+        return self.bounds.refusal(self.waiting(), pending_bytes=self._pending_bytes, size=size)
 
     def waiting(self) -> Depth:
         depths = [source.waiting() for source in (self._own, *self._adopted.values())]

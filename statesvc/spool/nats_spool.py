@@ -10,7 +10,7 @@ import contextlib
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
@@ -19,15 +19,7 @@ import nats.errors
 import nats.js.errors
 import structlog
 from nats.aio.client import Client
-from nats.js.api import (
-    ConsumerConfig,
-    DeliverPolicy,
-    DiscardPolicy,
-    RetentionPolicy,
-    StorageType,
-    StreamConfig,
-    StreamInfo,
-)
+from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig, StreamInfo
 
 from statesvc.background.waiting import cancel_fully
 from statesvc.spool.spool import (
@@ -53,7 +45,6 @@ _FULL: Final = frozenset({10023, 10047, 10054, 10077})
 
 # From the loss of all connections until pushes are refused at once.
 _RECONNECT_SECONDS: Final = 3.0
-_LOOK_SECONDS: Final = 0.01
 _log = structlog.get_logger()
 
 
@@ -117,30 +108,26 @@ class NatsSpool:
     The stream is its only source. `name`: of this stream, not of a later one that is called alike.
     """
 
-    is_shared = True
     has_ended = False
     name = ""
 
     def __init__(self, url: str, bounds: SpoolBounds) -> None:
         """Begin to connect. Raises ValueError for a URL that it does not understand."""
         self._address = _Address.of(url)
-        self._bounds = bounds
+        self.bounds = bounds
         self._kept_subject = f"{self._address.stream}.kept"
         self._refused_subject = f"{self._address.stream}.refused"
         self._client = Client()
         self._stream: Any = self._client.jetstream(timeout=_PUBLISH_SECONDS)
         self._kept = KeptPlaces(bounds.keep_seconds)
-        self._subscription: Any = None
-        self._next = 0
         self._why: str | None = "it is not connected yet"
         self._depth = Depth()
         self._pending_bytes = 0
-        self._away_since: float | None = None
+        self._lost_at: float | None = None
         self._opening = asyncio.create_task(self._open(), name="spool-open")
 
     async def keep(self, message: SpooledMessage) -> UUID:
         payload = encode([message])
-        await self._reconnected()
         if (refusal := self.refusal(len(payload))) is not None:
             raise SpoolRefusedError(refusal)
         self._pending_bytes += len(payload)
@@ -152,11 +139,14 @@ class NatsSpool:
             self._pending_bytes -= len(payload)
 
     def refusal(self, size: int = 0) -> str | None:
-        if self._why is not None or not self._client.is_connected:
-            return self._why or "no server of it answers"
+        if self._why is not None:
+            return self._why
+        # for a moment the client holds pushes back, and tries the other servers of the cluster
+        if self._lost_at is not None and time.monotonic() - self._lost_at >= _RECONNECT_SECONDS:
+            return "no server of it answers"
         if size > self._client.max_payload:
             return f"its servers take {self._client.max_payload:,} bytes at most (max_payload)"
-        return self._bounds.refusal(self._depth, pending_bytes=self._pending_bytes, size=size)
+        return self.bounds.refusal(self._depth, pending_bytes=self._pending_bytes, size=size)
 
     def waiting(self) -> Depth:
         return self._depth
@@ -164,32 +154,26 @@ class NatsSpool:
     async def sources(self) -> Sequence[SpoolSource]:
         return [self] if self.name and self._client.is_connected else []
 
+    def end(self) -> None:
+        """Change nothing: others add to it."""
+
     async def forget(self, source: SpoolSource) -> None:
-        """Keep it: others add to it."""
+        """Keep it: it has not ended."""
 
     async def close(self) -> None:
         await cancel_fully(self._opening)
         await _close(self._client)
 
     async def read(self, place: int) -> Portion | None:
-        info = await self._answered(self._stream.stream_info(self._address.stream))
-        last = int(info.state.last_seq)
-        if last <= place:
-            return None
-        if self._subscription is None or self._next != place:
-            await self._subscribe(place)
         messages: list[SpooledMessage] = []
         size, end = 0, place
-        # not beyond `last`: waiting for what another process keeps meanwhile would delay the rest
-        while end < last and len(messages) < PORTION_MESSAGES and size < PORTION_BYTES:
-            try:
-                found = await self._subscription.next_msg(timeout=_PUBLISH_SECONDS)
-            except nats.errors.TimeoutError:
+        while len(messages) < PORTION_MESSAGES and size < PORTION_BYTES:
+            found = await self._following(end)
+            if found is None:
                 break
             messages += decode(found.data)
             size += len(found.data)
-            end = found.metadata.sequence.stream
-        self._next = end
+            end = found.seq
         return Portion(messages, end) if messages else None
 
     async def settle(self, place: int) -> None:
@@ -206,21 +190,12 @@ class NatsSpool:
         info = await self._answered(
             self._stream.stream_info(self._address.stream, subjects_filter=self._refused_subject)
         )
-        subjects = info.state.subjects or {}
-        oldest = None
-        if info.state.last_seq > place:
-            with contextlib.suppress(nats.js.errors.NotFoundError):
-                found = await self._answered(
-                    self._stream.get_msg(
-                        self._address.stream, seq=place + 1, subject=self._kept_subject, next=True
-                    )
-                )
-                oldest = decode(found.data)[0].message.message_id
+        oldest = await self._following(place)
         self._depth = Depth(
-            messages=0 if oldest is None else info.state.last_seq - place,
+            messages=0 if oldest is None else info.state.last_seq + 1 - oldest.seq,
             bytes=info.state.bytes,
-            oldest_id=oldest,
-            set_aside=sum(subjects.values()),
+            oldest_id=None if oldest is None else decode(oldest.data)[0].message.message_id,
+            set_aside=sum((info.state.subjects or {}).values()),
         )
         return self._depth
 
@@ -233,6 +208,7 @@ class NatsSpool:
                     self._kept_subject, payload, timeout=_PUBLISH_SECONDS, headers=headers
                 )
                 if not stored.duplicate:
+                    self._count(message_id, len(payload))
                     return message_id
                 first = await self._stream.get_msg(self._address.stream, seq=stored.seq)
                 return decode(first.data)[0].message.message_id
@@ -244,28 +220,36 @@ class NatsSpool:
                     raise SpoolRefusedError(error.description or "it is full") from error
                 await asyncio.sleep(_RETRY_SECONDS)
             except (nats.errors.Error, TimeoutError) as error:
-                if not self._client.is_connected and not self._is_reconnecting:
-                    raise SpoolRefusedError(str(error)) from error
+                if (refusal := self.refusal()) is not None:
+                    raise SpoolRefusedError(refusal) from error
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    @property
-    def _is_reconnecting(self) -> bool:
-        # between two servers it is `connecting` for a moment, and neither of the others
-        return self._client.is_reconnecting or self._client.is_connecting
+    def _count(self, message_id: UUID, size: int) -> None:
+        """Count a kept message, for the time in which nobody drains and asks the stream."""
+        seen = self._depth
+        self._depth = replace(
+            seen,
+            messages=seen.messages + 1,
+            bytes=seen.bytes + size,
+            oldest_id=seen.oldest_id or message_id,
+        )
+
+    async def _following(self, place: int) -> Any:  # noqa: ANN401 - of the client
+        """Return the first message of the stream behind the place; None: there is none."""
+        try:
+            return await self._answered(
+                self._stream.get_msg(
+                    self._address.stream, seq=place + 1, subject=self._kept_subject, next=True
+                )
+            )
+        except nats.js.errors.NotFoundError:
+            return None
+
+    async def _disconnected(self) -> None:
+        self._lost_at = time.monotonic()
 
     async def _reconnected(self) -> None:
-        """Wait while the client tries other servers of the cluster, for one has died."""
-        while self._is_reconnecting:
-            now = time.monotonic()
-            # the first push sees it before any callback of the client runs; counted from it, and
-            # not for each push, lest pushes pile up once no server is left
-            if self._away_since is None:
-                self._away_since = now
-            if now - self._away_since >= _RECONNECT_SECONDS:
-                return
-            await asyncio.sleep(_LOOK_SECONDS)
-        if self._client.is_connected:
-            self._away_since = None
+        self._lost_at = None
 
     async def _open(self) -> None:
         while True:
@@ -275,6 +259,8 @@ class NatsSpool:
                         [*self._address.servers],
                         name="statesvc spool",
                         error_cb=_ignore,
+                        disconnected_cb=self._disconnected,
+                        reconnected_cb=self._reconnected,
                         connect_timeout=2,
                         reconnect_time_wait=0.2,  # type: ignore[arg-type]
                         max_reconnect_attempts=-1,
@@ -294,16 +280,6 @@ class NatsSpool:
                 self.name = f"nats:{info.config.name}:{info.created}"
                 return
 
-    async def _subscribe(self, place: int) -> None:
-        if self._subscription is not None:
-            await self._subscription.unsubscribe()
-        config = ConsumerConfig(
-            deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=place + 1
-        )
-        self._subscription = await self._stream.subscribe(
-            self._kept_subject, ordered_consumer=True, config=config
-        )
-
     async def _opened_stream(self) -> StreamInfo:
         try:
             info: StreamInfo = await self._stream.stream_info(self._address.stream)
@@ -316,8 +292,8 @@ class NatsSpool:
                     retention=RetentionPolicy.LIMITS,
                     discard=DiscardPolicy.NEW,
                     num_replicas=self._address.replicas,
-                    max_bytes=self._bounds.bytes_max,
-                    duplicate_window=self._bounds.age_seconds_max,
+                    max_bytes=self.bounds.bytes_max,
+                    duplicate_window=self.bounds.age_seconds_max,
                 )
             )
         return info

@@ -7,16 +7,15 @@ grow with time and are never used again, so a place says how far a spool is drai
 be read several times; `put` makes that one message.
 """
 
-import struct
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, Protocol
 from uuid import UUID
 
-import orjson
+from pydantic import ConfigDict, TypeAdapter
 
 from statesvc.bodies.sealed_message import SealedMessage, unix_ms_of
 
@@ -25,8 +24,6 @@ PORTION_BYTES: Final = 1024 * 1024
 # Bytes that may wait for the spool.
 PENDING_BYTES_MAX: Final = 32 * 1024 * 1024
 _MARKS: Final = 100
-
-_LENGTH: Final = struct.Struct(">I")
 
 
 class SpoolRefusedError(Exception):
@@ -38,6 +35,11 @@ class SpoolBounds:
     bytes_max: int
     age_seconds_max: float
     keep_seconds: float = 0
+
+    @property
+    def held_seconds_max(self) -> float:
+        """How long a message may stay in the spool: it waits, and is kept after that."""
+        return self.age_seconds_max + self.keep_seconds
 
     def refusal(self, depth: "Depth", *, pending_bytes: int, size: int) -> str | None:
         """Return why a message of this size is not kept now; None: it is."""
@@ -56,6 +58,11 @@ class SpooledMessage:
 
     message: SealedMessage
     received_at: datetime
+
+
+_JSON: Final = TypeAdapter(
+    list[SpooledMessage], config=ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +127,9 @@ class SpoolSource(Protocol):
 
 
 class Spool(Protocol):
-    """A spool as an ingress process uses it. `is_shared`: it outlives the process."""
+    """A spool as an ingress process uses it."""
 
-    is_shared: bool
+    bounds: SpoolBounds
 
     def refusal(self) -> str | None:
         """Return why no message is kept now; None: it takes them."""
@@ -139,8 +146,11 @@ class Spool(Protocol):
     async def sources(self) -> Sequence[SpoolSource]:
         """Return the sources that this process drains."""
 
+    def end(self) -> None:
+        """Keep no more: sources that only this process adds to have ended."""
+
     async def forget(self, source: SpoolSource) -> None:
-        """Remove an empty source that no process adds to."""
+        """Remove an empty source that has ended."""
 
     async def close(self) -> None:
         """Close it. Messages stay."""
@@ -150,49 +160,9 @@ def age_seconds(message_id: UUID) -> float:
     return time.time() - unix_ms_of(message_id) / 1000
 
 
-def encode(spooled: Iterable[SpooledMessage]) -> bytes:
-    """Encode messages, each with a head of JSON before its sealed body."""
-    parts = []
-    for one in spooled:
-        message = one.message
-        head = orjson.dumps(
-            {
-                "message_id": message.message_id,
-                "carrier_id": message.carrier_id,
-                "digest": message.digest.hex(),
-                "sealed_key": message.sealed_key.hex(),
-                "commitment": message.commitment.hex(),
-                "headers": message.headers,
-                "body_bytes": message.body_bytes,
-                "received_at": one.received_at,
-            }
-        )
-        parts += [_LENGTH.pack(len(head)), head, _LENGTH.pack(len(message.sealed)), message.sealed]
-    return b"".join(parts)
+def encode(spooled: list[SpooledMessage]) -> bytes:
+    return _JSON.dump_json(spooled)
 
 
 def decode(data: bytes) -> list[SpooledMessage]:
-    found, at = [], 0
-    while at < len(data):
-        head, at = _part(data, at)
-        sealed, at = _part(data, at)
-        said = orjson.loads(head)
-        message = SealedMessage(
-            message_id=UUID(said["message_id"]),
-            carrier_id=said["carrier_id"],
-            digest=bytes.fromhex(said["digest"]),
-            sealed=sealed,
-            sealed_key=bytes.fromhex(said["sealed_key"]),
-            commitment=bytes.fromhex(said["commitment"]),
-            headers=said["headers"],
-            body_bytes=said["body_bytes"],
-        )
-        received_at = datetime.fromisoformat(said["received_at"]).astimezone(UTC)
-        found.append(SpooledMessage(message, received_at))
-    return found
-
-
-def _part(data: bytes, at: int) -> tuple[bytes, int]:
-    begins = at + _LENGTH.size
-    ends = begins + _LENGTH.unpack_from(data, at)[0]
-    return data[begins:ends], ends
+    return _JSON.validate_json(data)

@@ -32,7 +32,7 @@ from statesvc.ingress.group_commit import GroupCommit
 from statesvc.ingress.webhooks import build_ingress
 from statesvc.settings.carrier_settings import read_webhook_secrets
 from statesvc.settings.service_settings import load_settings
-from statesvc.spool.drain import DrainContext
+from statesvc.spool.drainer import ServerClock
 from statesvc.spool.spool import Spool
 from statesvc.spool.spooling import Spooling
 from statesvc.telemetry.metrics import Telemetry
@@ -167,7 +167,15 @@ async def serve(database: Any, keyring: Keyring) -> AsyncIterator[Serve]:
             telemetry, wakes = Telemetry(), Wakes()
             stack.callback(telemetry.close)
             keys = Keys(pool, bootstrap_key=BOOTSTRAP)
-            spooling = None if spool is None else Spooling(spool=spool)
+            spooling = None
+            if spool is not None:
+                spooling = Spooling(
+                    spool,
+                    clock=ServerClock(),
+                    dsn=dsn or database.service_dsn,
+                    pool=pool,
+                    waker=wakes,
+                )
             ingress = build_ingress(
                 settings,
                 carriers={carrier.carrier_id: carrier for carrier in CARRIERS},
@@ -182,15 +190,7 @@ async def serve(database: Any, keyring: Keyring) -> AsyncIterator[Serve]:
             )
             if spooling is not None:
                 stack.push_async_callback(spooling.close)
-                drain = DrainContext(
-                    dsn=dsn or database.service_dsn,
-                    pool=pool,
-                    breaker=ingress.group_commit.breaker,
-                    waker=wakes,
-                    pushes=lambda: ingress.group_commit.pushes,
-                    held_seconds_max=60,
-                )
-                spooling.start(drain)
+                spooling.start()
             await ingress.group_commit.start()
             stack.push_async_callback(ingress.group_commit.stop, grace_seconds=5)
             server = Server(

@@ -245,7 +245,7 @@ async def test_a_message_drained_after_the_erasure_keeps_nothing(
     message = seal_message(harness.keyring, CARRIER_ID, body, "{}")
     await spool.keep(SpooledMessage(message, datetime.now(UTC)))
     await forget(harness, "A1")
-    drainer = Drainer(spool, ServerClock(), dsn=harness.database.service_dsn, held_seconds_max=3600)
+    drainer = Drainer(spool, ServerClock(), dsn=harness.database.service_dsn)
     assert not await drainer.drain_all()
     await drainer.disconnect()
     await spool.close()

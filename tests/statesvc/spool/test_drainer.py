@@ -21,10 +21,7 @@ async def test_a_drain_that_lost_its_lead_stores_nothing_that_another_has_stored
     await spool.keep(sealed(keyring, "a"))
     (source,) = await spool.sources()
     assert isinstance(source, JournalSource)
-    late, other = (
-        Drainer(spool, ServerClock(), dsn=database.service_dsn, held_seconds_max=60)
-        for _ in range(2)
-    )
+    late, other = (Drainer(spool, ServerClock(), dsn=database.service_dsn) for _ in range(2))
     read = source.read
 
     async def read_and_lose_the_lead(place: int) -> Portion | None:

@@ -140,7 +140,7 @@ class Pushes(RuleBasedStateMachine):
         self.acknowledged.append((body, kept))
 
     async def drain_all(self) -> None:
-        drainer = Drainer(self.spool, ServerClock(), dsn=self.dsn, held_seconds_max=60)
+        drainer = Drainer(self.spool, ServerClock(), dsn=self.dsn)
         try:
             await drainer.drain_all()
         finally:
