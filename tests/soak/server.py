@@ -84,6 +84,14 @@ class SoakServer:
         await asyncio.sleep(seconds)
         await self._start()
 
+    async def run_on(self, binaries: Path | None) -> None:
+        """Stop it as for an upgrade to another minor, and start it with the programs in a folder;
+        None: with those of the wheel.
+        """
+        await asyncio.to_thread(self._embedded.stop)
+        self._embedded = EmbeddedServer(self.data_dir, binaries=binaries, tcp_port=self.port)
+        await self._start()
+
     async def lose_power(self, disk: Disk) -> None:
         """Kill it, have the disk that its folder is on forget what was not flushed, and start it
         again.

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
@@ -26,21 +26,17 @@ from tests.world.brokers import Nats, nats_cluster
 AWAY_SECONDS = 20.0
 NOTIFIED_SECONDS = 60.0
 ROUNDS = int(os.environ.get("STATESVC_SOAK_ROUNDS", "10"))
+OLDER_BIN = os.environ.get("STATESVC_SOAK_OLDER_BIN")
 FLOOD = int(os.environ.get("STATESVC_SOAK_FLOOD", "100000"))
 POSTS = (*CREW, *[Post(role="ingress")] * 2)
 
 
-async def _nothing() -> None: ...
-
-
-async def be_away_again_and_again(
-    story: Story, server: SoakServer, *, meanwhile: Callable[[], Awaitable[None]] = _nothing
-) -> None:
+async def be_away_again_and_again(story: Story, be_away: Callable[[], Awaitable[object]]) -> None:
     story.at_end.append(note_outages)
     for _ in range(ROUNDS):
         await asyncio.sleep(12)
         with story.disturbance(AWAY):
-            await asyncio.gather(server.be_away(AWAY_SECONDS), meanwhile())
+            await be_away()
         await story.caught_up(within_seconds=NOTIFIED_SECONDS)
 
 
@@ -64,7 +60,25 @@ async def test_the_file_store_keeps_each_push_while_the_server_is_away(
         settings=settings,
         tries_once=True,
     ) as story:
-        await be_away_again_and_again(story, own_server)
+        await be_away_again_and_again(story, lambda: own_server.be_away(AWAY_SECONDS))
+    all_acknowledged(story)
+
+
+@pytest.mark.soak
+async def test_a_minor_upgrade_refuses_no_push(own_server: SoakServer, tmp_path: Path) -> None:
+    """There and back again; without STATESVC_SOAK_OLDER_BIN it restarts with the same programs."""
+    older = Path(OLDER_BIN) if OLDER_BIN else None
+    await own_server.run_on(older)
+    minors = cycle([None, older])
+    async with told(
+        "a minor upgrade, a spool of files",
+        own_server.dsns,
+        tmp_path,
+        posts=POSTS,
+        settings={"STATESVC_SPOOL_URL": f"file://{tmp_path}/spool"},
+        tries_once=True,
+    ) as story:
+        await be_away_again_and_again(story, lambda: own_server.run_on(next(minors)))
     all_acknowledged(story)
 
 
@@ -75,13 +89,11 @@ async def test_the_stream_keeps_each_push_also_without_one_of_its_servers(
     servers = nats_cluster(tmp_path)
     await asyncio.gather(*(server.start() for server in servers))
     hosts = ",".join(server.address.removeprefix("nats://") for server in servers)
-    deaths = 0
+    victims = cycle(servers)
 
     async def one_dies() -> None:
-        """Kill each in turn in the middle of an outage, the one before started again."""
-        nonlocal deaths
-        victim: Nats = servers[deaths % len(servers)]
-        deaths += 1
+        """Kill each in turn in the middle of an outage."""
+        victim: Nats = next(victims)
         await asyncio.sleep(AWAY_SECONDS / 4)
         await victim.kill()
         await asyncio.sleep(AWAY_SECONDS / 2)
@@ -96,7 +108,9 @@ async def test_the_stream_keeps_each_push_also_without_one_of_its_servers(
             settings={"STATESVC_SPOOL_URL": f"nats://{hosts}/SPOOL"},
             tries_once=True,
         ) as story:
-            await be_away_again_and_again(story, own_server, meanwhile=one_dies)
+            await be_away_again_and_again(
+                story, lambda: asyncio.gather(own_server.be_away(AWAY_SECONDS), one_dies())
+            )
         all_acknowledged(story)
     finally:
         for server in servers:
