@@ -1,11 +1,12 @@
 """Keep, put, drain and power losses in any order: each message once, and each acknowledged id resolves."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from uuid import UUID
 
 import hypothesis.strategies as st
@@ -19,8 +20,8 @@ from events.crypto.keyring import Keyring
 from statesvc.bodies.sealed_message import SealedMessage, seal_message
 from statesvc.ingress.group_commit import put
 from statesvc.spool.drainer import Drainer, ServerClock
-from statesvc.spool.file_spool import FileSpool, JournalSource
-from statesvc.spool.spool import SpoolBounds, SpooledMessage, SpoolSource
+from statesvc.spool.file_spool import FileSpool
+from statesvc.spool.spool import SpoolBounds, SpooledMessage
 from tests.statesvc.spool.conftest import Disk
 from tests.world import postgres
 
@@ -39,21 +40,15 @@ class Crash(Exception):  # noqa: N818 - of a process
     """The process ends here."""
 
 
-class CrashingSpool(FileSpool):
-    """Ends with the transaction committed, and its messages still in the journal."""
+def crashing(work: Callable[..., Awaitable[None]], *, is_done: bool) -> Any:
+    """Return the work, whose process ends before or after it."""
 
-    is_crashing = False
+    async def crash(*arguments: Any) -> None:
+        if is_done:
+            await work(*arguments)
+        raise Crash
 
-    async def sources(self) -> Sequence[SpoolSource]:
-        sources = await super().sources()
-        if self.is_crashing:
-            for source in sources:
-                assert isinstance(source, JournalSource)
-                source.settle = self._crash  # type: ignore[method-assign]
-        return sources
-
-    async def _crash(self, place: int) -> None:
-        raise Crash(place)
+    return crash
 
 
 class Pushes(RuleBasedStateMachine):
@@ -75,7 +70,7 @@ class Pushes(RuleBasedStateMachine):
         self.runner.run(self.open())
 
     async def open(self) -> None:
-        self.spool = CrashingSpool(self.root, BOUNDS, sync=self.disk.sync)
+        self.spool = FileSpool(self.root, BOUNDS, sync=self.disk.sync)
 
     @rule(body=st.integers(0, 5))
     def push(self, body: int) -> None:
@@ -97,11 +92,11 @@ class Pushes(RuleBasedStateMachine):
         self.disk.lose_power(torn_bytes=torn_bytes)
         self.runner.run(self.open())
 
-    @rule()
-    def lose_power_while_draining(self) -> None:
-        self.spool.is_crashing = True
+    @rule(step=st.sampled_from(["put", "settle"]), is_done=st.booleans())
+    def lose_power_while_draining(self, step: str, *, is_done: bool) -> None:
+        """Lose power before or after the statement that stores, or what follows its commit."""
         with suppress(Crash):
-            self.drain()
+            self.runner.run(self.drain_all(step, is_done=is_done))
         self.lose_power(0)
 
     def teardown(self) -> None:
@@ -139,8 +134,13 @@ class Pushes(RuleBasedStateMachine):
         kept = await self.spool.keep(SpooledMessage(message, datetime.now(UTC)))
         self.acknowledged.append((body, kept))
 
-    async def drain_all(self) -> None:
+    async def drain_all(self, crash: str = "", *, is_done: bool = False) -> None:
         drainer = Drainer(self.spool, ServerClock(), dsn=self.dsn)
+        if crash == "put":
+            drainer._put = crashing(drainer._put, is_done=is_done)  # type: ignore[method-assign]  # noqa: SLF001
+        if crash == "settle":
+            for source in await self.spool.sources():
+                source.settle = crashing(source.settle, is_done=is_done)  # type: ignore[method-assign]
         try:
             await drainer.drain_all()
         finally:
