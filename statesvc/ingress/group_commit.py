@@ -27,12 +27,12 @@ import structlog
 from psycopg import AsyncConnection
 
 from statesvc.bodies.sealed_message import SealedMessage, put_columns
+from statesvc.database.breaker import DatabaseBreaker
 from statesvc.database.pool import Pool
 from statesvc.database.queries import queries
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.wakeup import INBOX, Wakes
 from statesvc.ingress.body_memory import SMALL_BYTES, MemoryBound, ReservedMemory
-from statesvc.ingress.database_breaker import DatabaseBreaker
 from statesvc.spool.spooling import ANSWER_SECONDS, Spooling
 
 _SQL = queries("statesvc.ingress", "group_commit")

@@ -16,9 +16,9 @@ import structlog
 
 from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.bodies.sealed_message import SealedMessage
+from statesvc.database.breaker import DatabaseBreaker
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.wakeup import INBOX, Wakes
-from statesvc.ingress.database_breaker import DatabaseBreaker
 from statesvc.spool.drainer import SQL, Drainer, ServerClock
 from statesvc.spool.spool import Spool, SpooledMessage, SpoolRefusedError
 

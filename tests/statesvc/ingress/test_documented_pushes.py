@@ -24,10 +24,10 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from events.carriers import CARRIERS
 from events.carriers.carrier import Basic, Hmac, SharedHeader, UrlToken
 from statesvc.bodies.sealed_message import message_id, new_message_id
+from statesvc.database.breaker import DatabaseBreaker
 from statesvc.ingress.authentication import Verifier
 from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.carrier_authenticator import RetainedHeaders
-from statesvc.ingress.database_breaker import DatabaseBreaker
 from statesvc.ingress.disk_room import DiskRoom
 from statesvc.settings.carrier_settings import read_chosen_authentication
 from statesvc.telemetry.logs import configure_logging
