@@ -97,11 +97,6 @@ BEGIN
 END
 $$;
 
--- Is this receipt no longer a reason to take a message for a retry?
-CREATE FUNCTION statesvc.receipt_ended(r statesvc.receipt, p_now timestamptz) RETURNS boolean
-    LANGUAGE sql STABLE
-    RETURN coalesce(r.retained_until, r.received_at + interval '48 hours') < p_now;
-
 -- Leases up to `p_limit` messages (and `p_bytes_max` of bodies, at least one) to `p_worker` for `p_lease`: bounds > choose > take > read.
 --
 -- First comes a suspect, alone; with `p_rescue_first` false only when no lane has anything, so that a worker can alternate. Else every
@@ -266,6 +261,230 @@ BEGIN
 END
 $$;
 
+-- Moves the end of a lease to `p_lease` from now. Returns how many messages the token still holds.
+CREATE FUNCTION statesvc.extend(p_token uuid, p_lease interval) RETURNS int
+    LANGUAGE plpgsql AS $$
+DECLARE
+    v_held int;
+BEGIN
+    UPDATE statesvc.inbox q SET available_at = statesvc.clock() + p_lease WHERE q.token = p_token;
+    GET DIAGNOSTICS v_held = ROW_COUNT;
+    RETURN CASE WHEN v_held = 0 THEN statesvc.extend_trials(p_token, p_lease) ELSE v_held END;
+END
+$$;
+
+-- A foreign worker's verdict "read": hands over what it read. `p_results`: a JSON array of
+-- {"message_id": uuid, "normalizer": text, "events": base64 of the sealed canonical events}. Each message that the token still holds
+-- becomes a normalized message of the same id, ready at once. Returns how many. What was claimed as one normalizer is not taken from
+-- another: that is an error of the worker, and nothing is settled.
+CREATE FUNCTION statesvc.settle(p_token uuid, p_results jsonb) RETURNS int
+    LANGUAGE plpgsql AS $$
+DECLARE
+    v_taken int;
+    v_other record;
+BEGIN
+    SELECT q.message_id, q.normalizer AS claimed_as, e ->> 'normalizer' AS settled_as INTO v_other
+    FROM jsonb_array_elements(p_results) e JOIN statesvc.inbox q ON q.message_id = (e ->> 'message_id')::uuid
+    WHERE q.token = p_token AND q.normalizer <> e ->> 'normalizer' LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'message % was claimed as %, and is settled as %', v_other.message_id, v_other.claimed_as, v_other.settled_as
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    WITH result AS (
+        SELECT (e ->> 'message_id')::uuid AS message_id, e ->> 'normalizer' AS normalizer, decode(e ->> 'events', 'base64') AS sealed
+        FROM jsonb_array_elements(p_results) e
+    ), mine AS (
+        UPDATE statesvc.inbox q
+        SET token = NULL, worker = NULL, leased_at = NULL, available_at = statesvc.clock(), stage = 'normalized', attempts = 0, retries = 0
+        FROM result r WHERE q.message_id = r.message_id AND q.token = p_token AND q.stage = 'raw'
+        RETURNING q.message_id
+    )
+    INSERT INTO statesvc.normalized (message_id, normalizer, sealed)
+    SELECT r.message_id, r.normalizer, r.sealed FROM result r JOIN mine m ON m.message_id = r.message_id;
+    GET DIAGNOSTICS v_taken = ROW_COUNT;
+    RETURN CASE WHEN v_taken = 0 THEN statesvc.settle_trials(p_token, p_results) ELSE v_taken END;
+END
+$$;
+
+-- A foreign worker's verdict "not mine" on raw messages: they are available at once to the workers that read everything, and to no
+-- foreign worker again. A worker may be sure of some formats of a carrier and not of others. Uncharged. Returns how many the token still
+-- held.
+CREATE FUNCTION statesvc.decline(p_token uuid, p_message_ids uuid[]) RETURNS int
+    LANGUAGE plpgsql AS $$
+DECLARE
+    v_held int;
+BEGIN
+    UPDATE statesvc.inbox q
+    SET token = statesvc.waiting_token(q.attempts, q.retries), worker = NULL, leased_at = NULL, available_at = statesvc.clock(),
+        attempts = q.attempts - 1, stage = 'declined'
+    WHERE q.message_id = ANY (p_message_ids) AND q.token = p_token AND q.stage = 'raw';
+    GET DIAGNOSTICS v_held = ROW_COUNT;
+    RETURN CASE WHEN v_held = 0 THEN statesvc.end_trials(p_token, p_message_ids, 'declined') ELSE v_held END;
+END
+$$;
+
+-- Gives messages back after a transient failure, available again after their delay; one that was given back 20 times becomes a
+-- dead letter instead. Returns how many the token still held.
+CREATE FUNCTION statesvc.retry(
+    p_token uuid, p_message_ids uuid[], p_delays interval[], p_errors text[], p_normalizers text[] DEFAULT NULL
+) RETURNS int
+    LANGUAGE plpgsql AS $$
+DECLARE
+    v_retries_max constant int := 20;
+    v_now timestamptz := statesvc.clock();
+    v_item record;
+    v_held int := 0;
+BEGIN
+    FOR v_item IN
+        SELECT q.message_id, q.retries, u.delay, u.error, u.normalizer FROM statesvc.inbox q
+        JOIN unnest(p_message_ids, p_delays, p_errors, p_normalizers) AS u(message_id, delay, error, normalizer) ON u.message_id = q.message_id
+        WHERE q.token = p_token ORDER BY q.message_id FOR UPDATE OF q
+    LOOP
+        v_held := v_held + 1;
+        IF v_item.retries >= v_retries_max THEN
+            PERFORM statesvc.note_attempt(v_item.message_id, 'buried', v_now, 'attempts_exhausted', v_item.normalizer);
+            PERFORM statesvc.bury_locked(v_item.message_id, 'attempts_exhausted',
+                format('given back %s times, the last time for %s', v_item.retries, left(v_item.error, 200)), v_item.normalizer);
+            CONTINUE;
+        END IF;
+        PERFORM statesvc.note_attempt(v_item.message_id, 'retried', v_now, v_item.error, v_item.normalizer);
+        UPDATE statesvc.inbox q
+        SET token = statesvc.waiting_token(q.attempts, q.retries), worker = NULL, leased_at = NULL, available_at = v_now + v_item.delay,
+            retries = q.retries + 1, last_error = v_item.error
+        WHERE q.message_id = v_item.message_id;
+    END LOOP;
+    RETURN CASE WHEN v_held = 0 THEN statesvc.end_trials(p_token, p_message_ids, NULL, p_delays[1]) ELSE v_held END;
+END
+$$;
+
+-- Gives messages back uncharged, because a shipment that they name is locked by another transaction: available again at the next multiple
+-- of a short while: of 100 ms, doubled at every second time up to 6.4 s. Returns how many the token still held.
+CREATE FUNCTION statesvc.postpone(p_token uuid, p_message_ids uuid[]) RETURNS int
+    LANGUAGE plpgsql AS $$
+DECLARE
+    v_held int;
+BEGIN
+    UPDATE statesvc.inbox q
+    SET token = statesvc.waiting_token(q.attempts, q.retries), worker = NULL, leased_at = NULL, attempts = q.attempts - 1,
+        postponed = least(q.postponed + 1, 1000),
+        -- in step, so that those which wait for one lock are claimed together, and appended by one transaction
+        available_at = d.delay + date_bin(d.delay, statesvc.clock(), timestamptz 'epoch')
+    FROM (SELECT n, interval '100 ms' * 2 ^ n AS delay FROM generate_series(0, 6) AS n) d
+    WHERE d.n = least(q.postponed / 2, 6) AND q.message_id = ANY (p_message_ids) AND q.token = p_token;
+    GET DIAGNOSTICS v_held = ROW_COUNT;
+    RETURN v_held;
+END
+$$;
+
+-- Gives back everything that the token holds, untouched and uncharged (a worker that shuts down). Returns how many.
+CREATE FUNCTION statesvc.release(p_token uuid) RETURNS int
+    LANGUAGE plpgsql AS $$
+DECLARE
+    v_held int;
+BEGIN
+    UPDATE statesvc.inbox q
+    SET token = statesvc.waiting_token(q.attempts, q.retries), worker = NULL, leased_at = NULL, available_at = statesvc.clock(),
+        attempts = q.attempts - 1
+    WHERE q.token = p_token;
+    GET DIAGNOSTICS v_held = ROW_COUNT;
+    RETURN CASE WHEN v_held = 0 THEN statesvc.end_trials(p_token, NULL, NULL) ELSE v_held END;
+END
+$$;
+
+-- Moves messages to the dead letters, with the cause and a detail that holds nothing of the message. Returns how many the token still
+-- held.
+CREATE FUNCTION statesvc.bury(
+    p_token uuid, p_message_ids uuid[], p_causes text[], p_details text[], p_normalizers text[] DEFAULT NULL
+) RETURNS int
+    LANGUAGE plpgsql AS $$
+DECLARE
+    v_now timestamptz := statesvc.clock();
+    v_item record;
+    v_held int := 0;
+BEGIN
+    FOR v_item IN
+        SELECT q.message_id, u.cause, u.detail, u.normalizer FROM statesvc.inbox q
+        JOIN unnest(p_message_ids, p_causes, p_details, p_normalizers) AS u(message_id, cause, detail, normalizer)
+            ON u.message_id = q.message_id
+        WHERE q.token = p_token ORDER BY q.message_id FOR UPDATE OF q
+    LOOP
+        PERFORM statesvc.note_attempt(v_item.message_id, 'buried', v_now, v_item.cause, v_item.normalizer);
+        PERFORM statesvc.bury_locked(v_item.message_id, v_item.cause, v_item.detail, v_item.normalizer);
+        v_held := v_held + 1;
+    END LOOP;
+    RETURN CASE WHEN v_held = 0 THEN statesvc.end_trials(p_token, p_message_ids, 'declined') ELSE v_held END;
+END
+$$;
+
+-- When it is worth claiming again: when the next message becomes available that is not available yet (backoff, ETA, end of a lease), or
+-- when one that is becomes overdue, and in a second at the latest while a carrier's bound keeps back what is ready. NULL: nothing waits.
+CREATE FUNCTION statesvc.next_due() RETURNS timestamptz
+    LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off AS $$
+DECLARE
+    v_now timestamptz := statesvc.clock();
+BEGIN
+    RETURN (
+        SELECT min(d.due) FROM (
+            SELECT s.available_at AS due FROM statesvc.lane l CROSS JOIN LATERAL (
+                SELECT q.available_at FROM statesvc.inbox q
+                WHERE q.carrier_id = l.carrier_id AND q.token IS NULL AND q.available_at > v_now
+                ORDER BY q.available_at LIMIT 1) s
+            WHERE l.carrier_id <> '' AND NOT statesvc.held(l.carrier_id)
+            UNION ALL
+            (SELECT q.available_at FROM statesvc.inbox q WHERE q.token IS NOT NULL AND q.available_at > v_now ORDER BY q.available_at LIMIT 1)
+            UNION ALL
+            SELECT greatest(s.available_at + make_interval(secs => r.fallback_seconds), v_now + interval '1 second')
+            FROM statesvc.rollout r JOIN statesvc.lane l ON l.carrier_id = r.carrier_id
+            CROSS JOIN LATERAL (
+                (SELECT q.available_at FROM statesvc.inbox q
+                WHERE q.carrier_id = r.carrier_id AND q.token IS NULL AND q.available_at >= l.low_water AND q.available_at <= v_now
+                ORDER BY q.available_at LIMIT 1)
+                UNION ALL
+                (SELECT q.available_at FROM statesvc.inbox q
+                WHERE q.carrier_id = r.carrier_id AND q.token IS NOT NULL AND q.available_at <= v_now ORDER BY q.available_at LIMIT 1)) s
+            WHERE (r.stable IS NOT NULL OR strpos(r.candidate, '@') > 0) AND NOT statesvc.held(r.carrier_id)
+            UNION ALL
+            SELECT v_now + interval '1 second' WHERE statesvc.throttled()
+        ) d);
+END
+$$;
+
+-- Is something ready that its carrier's bound keeps from being claimed? A worker that then ends a batch claims again at once.
+CREATE FUNCTION statesvc.throttled() RETURNS boolean
+    LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off AS $$
+DECLARE
+    v_now timestamptz := statesvc.clock();
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM statesvc.carrier_quota a JOIN statesvc.lane l ON l.carrier_id = a.carrier_id
+        WHERE a.in_flight_max IS NOT NULL AND NOT statesvc.held(a.carrier_id) AND EXISTS (
+            SELECT FROM statesvc.inbox q
+            WHERE q.carrier_id = a.carrier_id AND q.token IS NULL AND q.available_at >= l.low_water AND q.available_at <= v_now));
+END
+$$;
+
+-- Locks those of the messages that the token still holds, for the rest of the transaction that appends, and returns them. From then on
+-- that transaction waits `p_lock_milliseconds` for any lock. Its statements are planned once, not anew for each batch, which cost a
+-- batch of few messages more than their work; and as tables grow faster than they are analyzed, no such plan may read one whole.
+CREATE FUNCTION statesvc.hold_leased(p_token uuid, p_message_ids uuid[], p_lock_milliseconds int) RETURNS SETOF uuid
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('lock_timeout', p_lock_milliseconds::text, true), set_config('plan_cache_mode', 'force_generic_plan', true),
+        set_config('enable_seqscan', 'off', true);
+    RETURN QUERY SELECT q.message_id FROM statesvc.inbox q
+        WHERE q.token = p_token AND q.message_id = ANY (p_message_ids) ORDER BY q.message_id FOR UPDATE;
+END
+$$;
+
+-- What follows is internal: the parts of the functions above, about in the order in which a claim takes them.
+
+-- Is this receipt no longer a reason to take a message for a retry?
+CREATE FUNCTION statesvc.receipt_ended(r statesvc.receipt, p_now timestamptz) RETURNS boolean
+    LANGUAGE sql STABLE
+    RETURN coalesce(r.retained_until, r.received_at + interval '48 hours') < p_now;
+
 -- All that is ready, where a small claim may take all of it: nobody has to share. NULL where it may not: more is ready, a suspect comes
 -- first, a carrier is held or bounded or has a foreign reading, or the marks are to move. The load of a day mostly comes in such claims.
 CREATE FUNCTION statesvc.choose_all(p_limit int, p_bytes_max bigint, p_now timestamptz) RETURNS uuid[]
@@ -295,6 +514,17 @@ BEGIN
     RETURN coalesce(v_chosen.message_ids, '{}');
 END
 $$;
+
+-- Is this carrier's kill switch, or the one of all, on?
+CREATE FUNCTION statesvc.held(p_carrier_id text) RETURNS boolean
+    LANGUAGE sql STABLE
+    RETURN EXISTS (SELECT FROM statesvc.rollout r WHERE r.carrier_id IN (p_carrier_id, '*') AND r.hold);
+
+-- Those of the carriers whose messages in flight this transaction may count, and nobody else until it ends. Never waits: a claim that
+-- does not get a bounded carrier leaves it to the claim that did.
+CREATE FUNCTION statesvc.lock_lanes(p_carrier_ids text[]) RETURNS text[]
+    LANGUAGE sql VOLATILE
+    RETURN ARRAY(SELECT c FROM unnest(p_carrier_ids) c WHERE pg_try_advisory_xact_lock(hashtextextended('statesvc.lane ' || c, 0)));
 
 -- Which carriers are bounded in flight, which of them are open to this claim, with room for how many messages, and which are full. A
 -- bounded carrier's lane is locked until the claim commits, so that two claims never count the same room.
@@ -330,10 +560,60 @@ BEGIN
 END
 $$;
 
+-- Leases to `p_worker` the suspect that has waited longest; alone, so that a message which kills its worker charges nobody else. On its
+-- way it buries those that did so 5 times. `p_full`: carriers that may not have another message in flight; a lease that is taken over
+-- adds none. `p_split` and what is aligned to it: see `readings`. `message_id` NULL: there is none. `buried`: what it buried, and of which
+-- carriers.
+CREATE FUNCTION statesvc.claim_suspect(
+    p_token uuid, p_worker text, p_normalizer text, p_lease interval, p_stage text, p_now timestamptz, p_from timestamptz, p_held text[],
+    p_full text[], p_split text[], p_firsts int[], p_lasts int[], p_overdue timestamptz[],
+    OUT message_id uuid, OUT received_at timestamptz, OUT rescued_from text, OUT buried uuid[], OUT buried_carriers text[]
+)
+    LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_deaths_max constant int := 5;
+    v_row record;
+BEGIN
+    buried := '{}';
+    buried_carriers := '{}';
+    LOOP
+        SELECT q.message_id, q.received_at, q.carrier_id, q.worker, q.available_at, q.attempts - q.retries AS deaths INTO v_row
+        FROM statesvc.inbox q
+        WHERE q.token IS NOT NULL AND q.available_at >= p_from AND q.available_at <= p_now
+            AND (p_stage = 'any' OR q.stage = p_stage)
+            AND q.carrier_id <> ALL (p_held) AND (q.worker IS NOT NULL OR q.carrier_id <> ALL (p_full))
+            AND (p_split IS NULL OR q.stage <> 'raw' OR q.carrier_id <> ALL (p_split) OR EXISTS (
+                SELECT FROM unnest(p_split, p_firsts, p_lasts, p_overdue) AS s(carrier_id, first, last, overdue)
+                WHERE s.carrier_id = q.carrier_id AND (q.available_at <= s.overdue
+                    OR statesvc.bucket(q.message_id, q.carrier_id, q.stage) BETWEEN s.first AND s.last)))
+        ORDER BY q.available_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+        EXIT WHEN NOT FOUND;
+        IF v_row.worker IS NOT NULL THEN
+            PERFORM statesvc.note_attempt(v_row.message_id, 'lease_ended', v_row.available_at);
+        END IF;
+        IF v_row.deaths >= v_deaths_max THEN
+            PERFORM statesvc.bury_locked(v_row.message_id, 'worker_died',
+                format('%s attempts ended without a verdict: each time the worker died or its lease ran out', v_row.deaths));
+            buried := buried || v_row.message_id;
+            buried_carriers := buried_carriers || v_row.carrier_id;
+            CONTINUE;
+        END IF;
+        UPDATE statesvc.inbox q
+        SET token = p_token, worker = p_worker, normalizer = p_normalizer, leased_at = p_now, available_at = p_now + p_lease,
+            attempts = q.attempts + 1
+        WHERE q.message_id = v_row.message_id;
+        message_id := v_row.message_id;
+        received_at := v_row.received_at;
+        rescued_from := v_row.worker;
+        RETURN;
+    END LOOP;
+END
+$$;
+
 -- Leases what is ready in the lanes, but for those of `p_without`: choose and take, until the limit is reached or no lane has more.
 -- `p_open`, `p_rooms`: bounded carriers, and how many more messages each may have in flight. `p_split` and what is aligned to it: see
--- `readings`. `since`, `until`: the first and the last
--- `received_at`. `moving`, `marks`: new low-water marks.
+-- `readings`. `since`, `until`: the first and the last `received_at`. `moving`, `marks`: new low-water marks.
 CREATE FUNCTION statesvc.claim_ready(
     p_token uuid, p_worker text, p_normalizer text, p_limit int, p_lease interval, p_stage text, p_bytes_max bigint, p_sweep boolean,
     p_now timestamptz, p_without text[], p_open text[], p_rooms int[],
@@ -545,19 +825,6 @@ CREATE FUNCTION statesvc.read_claimed(p_message_ids uuid[], p_since timestamptz,
     ORDER BY q.received_at, q.message_id;
 $$;
 
--- Locks those of the messages that the token still holds, for the rest of the transaction that appends, and returns them. From then on
--- that transaction waits `p_lock_milliseconds` for any lock. Its statements are planned once, not anew for each batch, which cost a
--- batch of few messages more than their work; and as tables grow faster than they are analyzed, no such plan may read one whole.
-CREATE FUNCTION statesvc.hold_leased(p_token uuid, p_message_ids uuid[], p_lock_milliseconds int) RETURNS SETOF uuid
-    LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM set_config('lock_timeout', p_lock_milliseconds::text, true), set_config('plan_cache_mode', 'force_generic_plan', true),
-        set_config('enable_seqscan', 'off', true);
-    RETURN QUERY SELECT q.message_id FROM statesvc.inbox q
-        WHERE q.token = p_token AND q.message_id = ANY (p_message_ids) ORDER BY q.message_id FOR UPDATE;
-END
-$$;
-
 -- How long an ingest may take until it is visible: the marks stay that far behind.
 CREATE FUNCTION statesvc.mark_margin() RETURNS interval LANGUAGE sql IMMUTABLE RETURN interval '1.5 seconds';
 
@@ -588,7 +855,6 @@ BEGIN
         END IF;
     END IF;
     IF v_moving IS NOT NULL THEN
-        -- never waits for another claim
         UPDATE statesvc.lane l
         SET low_water = CASE WHEN p_stage = 'any' THEN m.mark ELSE l.low_water END,
             raw_low_water = CASE WHEN p_stage = 'raw' THEN m.mark ELSE l.raw_low_water END
@@ -596,274 +862,6 @@ BEGIN
         WHERE l.carrier_id = m.carrier_id AND p_stage IN ('any', 'raw') AND l.carrier_id = ANY (ARRAY(
             SELECT s.carrier_id FROM statesvc.lane s WHERE s.carrier_id = ANY (v_moving) FOR UPDATE SKIP LOCKED));
     END IF;
-END
-$$;
-
--- Moves the end of a lease to `p_lease` from now. Returns how many messages the token still holds.
-CREATE FUNCTION statesvc.extend(p_token uuid, p_lease interval) RETURNS int
-    LANGUAGE plpgsql AS $$
-DECLARE
-    v_held int;
-BEGIN
-    UPDATE statesvc.inbox q SET available_at = statesvc.clock() + p_lease WHERE q.token = p_token;
-    GET DIAGNOSTICS v_held = ROW_COUNT;
-    RETURN CASE WHEN v_held = 0 THEN statesvc.extend_trials(p_token, p_lease) ELSE v_held END;
-END
-$$;
-
--- A foreign worker's verdict "read": hands over what it read. `p_results`: a JSON array of
--- {"message_id": uuid, "normalizer": text, "events": base64 of the sealed canonical events}. Each message that the token still holds
--- becomes a normalized message of the same id, ready at once. Returns how many. What was claimed as one normalizer is not taken from
--- another: that is an error of the worker, and nothing is settled.
-CREATE FUNCTION statesvc.settle(p_token uuid, p_results jsonb) RETURNS int
-    LANGUAGE plpgsql AS $$
-DECLARE
-    v_taken int;
-    v_other record;
-BEGIN
-    SELECT q.message_id, q.normalizer AS claimed_as, e ->> 'normalizer' AS settled_as INTO v_other
-    FROM jsonb_array_elements(p_results) e JOIN statesvc.inbox q ON q.message_id = (e ->> 'message_id')::uuid
-    WHERE q.token = p_token AND q.normalizer <> e ->> 'normalizer' LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'message % was claimed as %, and is settled as %', v_other.message_id, v_other.claimed_as, v_other.settled_as
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    WITH result AS (
-        SELECT (e ->> 'message_id')::uuid AS message_id, e ->> 'normalizer' AS normalizer, decode(e ->> 'events', 'base64') AS sealed
-        FROM jsonb_array_elements(p_results) e
-    ), mine AS (
-        UPDATE statesvc.inbox q
-        SET token = NULL, worker = NULL, leased_at = NULL, available_at = statesvc.clock(), stage = 'normalized', attempts = 0, retries = 0
-        FROM result r WHERE q.message_id = r.message_id AND q.token = p_token AND q.stage = 'raw'
-        RETURNING q.message_id
-    )
-    INSERT INTO statesvc.normalized (message_id, normalizer, sealed)
-    SELECT r.message_id, r.normalizer, r.sealed FROM result r JOIN mine m ON m.message_id = r.message_id;
-    GET DIAGNOSTICS v_taken = ROW_COUNT;
-    RETURN CASE WHEN v_taken = 0 THEN statesvc.settle_trials(p_token, p_results) ELSE v_taken END;
-END
-$$;
-
--- A foreign worker's verdict "not mine" on raw messages: they are available at once to the workers that read everything, and to no
--- foreign worker again. A worker may be sure of some formats of a carrier and not of others. Uncharged. Returns how many the token still
--- held.
-CREATE FUNCTION statesvc.decline(p_token uuid, p_message_ids uuid[]) RETURNS int
-    LANGUAGE plpgsql AS $$
-DECLARE
-    v_held int;
-BEGIN
-    UPDATE statesvc.inbox q
-    SET token = statesvc.waiting_token(q.attempts, q.retries), worker = NULL, leased_at = NULL, available_at = statesvc.clock(),
-        attempts = q.attempts - 1, stage = 'declined'
-    WHERE q.message_id = ANY (p_message_ids) AND q.token = p_token AND q.stage = 'raw';
-    GET DIAGNOSTICS v_held = ROW_COUNT;
-    RETURN CASE WHEN v_held = 0 THEN statesvc.end_trials(p_token, p_message_ids, 'declined') ELSE v_held END;
-END
-$$;
-
--- Gives messages back after a transient failure, available again after their delay; one that was given back 20 times becomes a
--- dead letter instead. Returns how many the token still held.
-CREATE FUNCTION statesvc.retry(
-    p_token uuid, p_message_ids uuid[], p_delays interval[], p_errors text[], p_normalizers text[] DEFAULT NULL
-) RETURNS int
-    LANGUAGE plpgsql AS $$
-DECLARE
-    v_retries_max constant int := 20;
-    v_now timestamptz := statesvc.clock();
-    v_item record;
-    v_held int := 0;
-BEGIN
-    FOR v_item IN
-        SELECT q.message_id, q.retries, u.delay, u.error, u.normalizer FROM statesvc.inbox q
-        JOIN unnest(p_message_ids, p_delays, p_errors, p_normalizers) AS u(message_id, delay, error, normalizer) ON u.message_id = q.message_id
-        WHERE q.token = p_token ORDER BY q.message_id FOR UPDATE OF q
-    LOOP
-        v_held := v_held + 1;
-        IF v_item.retries >= v_retries_max THEN
-            PERFORM statesvc.note_attempt(v_item.message_id, 'buried', v_now, 'attempts_exhausted', v_item.normalizer);
-            PERFORM statesvc.bury_locked(v_item.message_id, 'attempts_exhausted',
-                format('given back %s times, the last time for %s', v_item.retries, left(v_item.error, 200)), v_item.normalizer);
-            CONTINUE;
-        END IF;
-        PERFORM statesvc.note_attempt(v_item.message_id, 'retried', v_now, v_item.error, v_item.normalizer);
-        UPDATE statesvc.inbox q
-        SET token = statesvc.waiting_token(q.attempts, q.retries), worker = NULL, leased_at = NULL, available_at = v_now + v_item.delay,
-            retries = q.retries + 1, last_error = v_item.error
-        WHERE q.message_id = v_item.message_id;
-    END LOOP;
-    RETURN CASE WHEN v_held = 0 THEN statesvc.end_trials(p_token, p_message_ids, NULL, p_delays[1]) ELSE v_held END;
-END
-$$;
-
--- Gives messages back uncharged, because a shipment that they name is locked by another transaction: available again at the next multiple
--- of a short while: of 100 ms, doubled at every second time up to 6.4 s. Returns how many the token still held.
-CREATE FUNCTION statesvc.postpone(p_token uuid, p_message_ids uuid[]) RETURNS int
-    LANGUAGE plpgsql AS $$
-DECLARE
-    v_held int;
-BEGIN
-    UPDATE statesvc.inbox q
-    SET token = statesvc.waiting_token(q.attempts, q.retries), worker = NULL, leased_at = NULL, attempts = q.attempts - 1,
-        postponed = least(q.postponed + 1, 1000),
-        -- in step, so that those which wait for one lock are claimed together, and appended by one transaction
-        available_at = d.delay + date_bin(d.delay, statesvc.clock(), timestamptz 'epoch')
-    FROM (SELECT n, interval '100 ms' * 2 ^ n AS delay FROM generate_series(0, 6) AS n) d
-    WHERE d.n = least(q.postponed / 2, 6) AND q.message_id = ANY (p_message_ids) AND q.token = p_token;
-    GET DIAGNOSTICS v_held = ROW_COUNT;
-    RETURN v_held;
-END
-$$;
-
--- Gives back everything that the token holds, untouched and uncharged (a worker that shuts down). Returns how many.
-CREATE FUNCTION statesvc.release(p_token uuid) RETURNS int
-    LANGUAGE plpgsql AS $$
-DECLARE
-    v_held int;
-BEGIN
-    UPDATE statesvc.inbox q
-    SET token = statesvc.waiting_token(q.attempts, q.retries), worker = NULL, leased_at = NULL, available_at = statesvc.clock(),
-        attempts = q.attempts - 1
-    WHERE q.token = p_token;
-    GET DIAGNOSTICS v_held = ROW_COUNT;
-    RETURN CASE WHEN v_held = 0 THEN statesvc.end_trials(p_token, NULL, NULL) ELSE v_held END;
-END
-$$;
-
--- Moves messages to the dead letters, with the cause and a detail that holds nothing of the message. Returns how many the token still
--- held.
-CREATE FUNCTION statesvc.bury(
-    p_token uuid, p_message_ids uuid[], p_causes text[], p_details text[], p_normalizers text[] DEFAULT NULL
-) RETURNS int
-    LANGUAGE plpgsql AS $$
-DECLARE
-    v_now timestamptz := statesvc.clock();
-    v_item record;
-    v_held int := 0;
-BEGIN
-    FOR v_item IN
-        SELECT q.message_id, u.cause, u.detail, u.normalizer FROM statesvc.inbox q
-        JOIN unnest(p_message_ids, p_causes, p_details, p_normalizers) AS u(message_id, cause, detail, normalizer)
-            ON u.message_id = q.message_id
-        WHERE q.token = p_token ORDER BY q.message_id FOR UPDATE OF q
-    LOOP
-        PERFORM statesvc.note_attempt(v_item.message_id, 'buried', v_now, v_item.cause, v_item.normalizer);
-        PERFORM statesvc.bury_locked(v_item.message_id, v_item.cause, v_item.detail, v_item.normalizer);
-        v_held := v_held + 1;
-    END LOOP;
-    RETURN CASE WHEN v_held = 0 THEN statesvc.end_trials(p_token, p_message_ids, 'declined') ELSE v_held END;
-END
-$$;
-
--- When it is worth claiming again: when the next message becomes available that is not available yet (backoff, ETA, end of a lease), or
--- when one that is becomes overdue, and in a second at the latest while a carrier's bound keeps back what is ready. NULL: nothing waits.
-CREATE FUNCTION statesvc.next_due() RETURNS timestamptz
-    LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
-    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off AS $$
-DECLARE
-    v_now timestamptz := statesvc.clock();
-BEGIN
-    RETURN (
-        SELECT min(d.due) FROM (
-            SELECT s.available_at AS due FROM statesvc.lane l CROSS JOIN LATERAL (
-                SELECT q.available_at FROM statesvc.inbox q
-                WHERE q.carrier_id = l.carrier_id AND q.token IS NULL AND q.available_at > v_now
-                ORDER BY q.available_at LIMIT 1) s
-            WHERE l.carrier_id <> '' AND NOT statesvc.held(l.carrier_id)
-            UNION ALL
-            (SELECT q.available_at FROM statesvc.inbox q WHERE q.token IS NOT NULL AND q.available_at > v_now ORDER BY q.available_at LIMIT 1)
-            UNION ALL
-            SELECT greatest(s.available_at + make_interval(secs => r.fallback_seconds), v_now + interval '1 second')
-            FROM statesvc.rollout r JOIN statesvc.lane l ON l.carrier_id = r.carrier_id
-            CROSS JOIN LATERAL (
-                (SELECT q.available_at FROM statesvc.inbox q
-                WHERE q.carrier_id = r.carrier_id AND q.token IS NULL AND q.available_at >= l.low_water AND q.available_at <= v_now
-                ORDER BY q.available_at LIMIT 1)
-                UNION ALL
-                (SELECT q.available_at FROM statesvc.inbox q
-                WHERE q.carrier_id = r.carrier_id AND q.token IS NOT NULL AND q.available_at <= v_now ORDER BY q.available_at LIMIT 1)) s
-            WHERE (r.stable IS NOT NULL OR strpos(r.candidate, '@') > 0) AND NOT statesvc.held(r.carrier_id)
-            UNION ALL
-            SELECT v_now + interval '1 second' WHERE statesvc.throttled()
-        ) d);
-END
-$$;
-
--- Is something ready that its carrier's bound keeps from being claimed? A worker that then ends a batch claims again at once.
-CREATE FUNCTION statesvc.throttled() RETURNS boolean
-    LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan
-    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off AS $$
-DECLARE
-    v_now timestamptz := statesvc.clock();
-BEGIN
-    RETURN EXISTS (
-        SELECT FROM statesvc.carrier_quota a JOIN statesvc.lane l ON l.carrier_id = a.carrier_id
-        WHERE a.in_flight_max IS NOT NULL AND NOT statesvc.held(a.carrier_id) AND EXISTS (
-            SELECT FROM statesvc.inbox q
-            WHERE q.carrier_id = a.carrier_id AND q.token IS NULL AND q.available_at >= l.low_water AND q.available_at <= v_now));
-END
-$$;
-
--- What follows is internal: the parts of the functions above.
-
--- Is this carrier's kill switch, or the one of all, on?
-CREATE FUNCTION statesvc.held(p_carrier_id text) RETURNS boolean
-    LANGUAGE sql STABLE
-    RETURN EXISTS (SELECT FROM statesvc.rollout r WHERE r.carrier_id IN (p_carrier_id, '*') AND r.hold);
-
--- Those of the carriers whose messages in flight this transaction may count, and nobody else until it ends. Never waits: a claim that
--- does not get a bounded carrier leaves it to the claim that did.
-CREATE FUNCTION statesvc.lock_lanes(p_carrier_ids text[]) RETURNS text[]
-    LANGUAGE sql VOLATILE
-    RETURN ARRAY(SELECT c FROM unnest(p_carrier_ids) c WHERE pg_try_advisory_xact_lock(hashtextextended('statesvc.lane ' || c, 0)));
-
--- Leases to `p_worker` the suspect that has waited longest; alone, so that a message which kills its worker charges nobody else. On its
--- way it buries those that did so 5 times. `p_full`: carriers that may not have another message in flight; a lease that is taken over
--- adds none. `p_split` and what is aligned to it: see `readings`. `message_id` NULL: there is none. `buried`: what it buried, and of which
--- carriers.
-CREATE FUNCTION statesvc.claim_suspect(
-    p_token uuid, p_worker text, p_normalizer text, p_lease interval, p_stage text, p_now timestamptz, p_from timestamptz, p_held text[],
-    p_full text[], p_split text[], p_firsts int[], p_lasts int[], p_overdue timestamptz[],
-    OUT message_id uuid, OUT received_at timestamptz, OUT rescued_from text, OUT buried uuid[], OUT buried_carriers text[]
-)
-    LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-    v_deaths_max constant int := 5;
-    v_row record;
-BEGIN
-    buried := '{}';
-    buried_carriers := '{}';
-    LOOP
-        SELECT q.message_id, q.received_at, q.carrier_id, q.worker, q.available_at, q.attempts - q.retries AS deaths INTO v_row
-        FROM statesvc.inbox q
-        WHERE q.token IS NOT NULL AND q.available_at >= p_from AND q.available_at <= p_now
-            AND (p_stage = 'any' OR q.stage = p_stage)
-            AND q.carrier_id <> ALL (p_held) AND (q.worker IS NOT NULL OR q.carrier_id <> ALL (p_full))
-            AND (p_split IS NULL OR q.stage <> 'raw' OR q.carrier_id <> ALL (p_split) OR EXISTS (
-                SELECT FROM unnest(p_split, p_firsts, p_lasts, p_overdue) AS s(carrier_id, first, last, overdue)
-                WHERE s.carrier_id = q.carrier_id AND (q.available_at <= s.overdue
-                    OR statesvc.bucket(q.message_id, q.carrier_id, q.stage) BETWEEN s.first AND s.last)))
-        ORDER BY q.available_at LIMIT 1 FOR UPDATE SKIP LOCKED;
-        EXIT WHEN NOT FOUND;
-        IF v_row.worker IS NOT NULL THEN
-            PERFORM statesvc.note_attempt(v_row.message_id, 'lease_ended', v_row.available_at);
-        END IF;
-        IF v_row.deaths >= v_deaths_max THEN
-            PERFORM statesvc.bury_locked(v_row.message_id, 'worker_died',
-                format('%s attempts ended without a verdict: each time the worker died or its lease ran out', v_row.deaths));
-            buried := buried || v_row.message_id;
-            buried_carriers := buried_carriers || v_row.carrier_id;
-            CONTINUE;
-        END IF;
-        UPDATE statesvc.inbox q
-        SET token = p_token, worker = p_worker, normalizer = p_normalizer, leased_at = p_now, available_at = p_now + p_lease,
-            attempts = q.attempts + 1
-        WHERE q.message_id = v_row.message_id;
-        message_id := v_row.message_id;
-        received_at := v_row.received_at;
-        rescued_from := v_row.worker;
-        RETURN;
-    END LOOP;
 END
 $$;
 
