@@ -39,7 +39,7 @@ class Status(StrEnum):
     DESTROYED = "destroyed"
 
 
-# Order of scans that carry the same instant (`facts/carriers.md` section 2).
+# Order of scans of the same instant: the later stage of a parcel's journey folds last.
 RANK: Final[dict[Status | None, int]] = {
     None: 0,
     Status.UNKNOWN: 0,

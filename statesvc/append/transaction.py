@@ -1,9 +1,10 @@
 """The transaction of a batch: everything that its messages cause commits together, or not at all.
 
 `append` is its steps, in their order; they need two round trips for any size of batch: look up,
-write. A crash before the commit leaves the messages leased and untouched, a crash after it leaves
-no work. A shipment that another transaction has locked delays its own messages only: a worker
-postpones them, and applies the rest. Lock order: ARCHITECTURE.md.
+write. A late scan's history, conflicts and parcels of several sources take one more each. A crash
+before the commit leaves the messages leased and untouched, a crash after it leaves no work. A
+shipment that another transaction has locked delays its own messages only: a worker postpones them,
+and applies the rest. Lock order: ARCHITECTURE.md.
 """
 
 from collections import Counter
@@ -77,8 +78,8 @@ async def append_claimed(
 async def append(batch: AppendBatch) -> AppendBatch:
     """Append the batch inside the caller's transaction and pipeline; the caller stores settlements.
 
-    Raises LockedShipmentsError and ArchivedHistoryError before anything is written:
-    `run_transaction` prepares the next try.
+    Raises LockedShipmentsError and ArchivedHistoryError before the log is written, to be rolled
+    back: `run_transaction` prepares the next try.
     """
     await look_up(batch)
     # pure, and the only place that decides: between the two round trips, under all locks
