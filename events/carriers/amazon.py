@@ -271,13 +271,11 @@ CARRIER: Final = kit.Carrier(
     carrier_id="amazon",
     name="Amazon",
     number_fields=(
-        *(
-            "trackingId",
-            "identifier.aftn",
-            "carrierTracking.trackingNumber",
-            "payload.trackingNumber",
-            "payload.TrackingNumber",
-        ),
+        "trackingId",
+        "identifier.aftn",
+        "carrierTracking.trackingNumber",
+        "payload.trackingNumber",
+        "payload.TrackingNumber",
         *(f"identifier.{name}" for name in FREIGHT_NUMBERS),
     ),
     normalizers={"1": normalize},

@@ -259,25 +259,21 @@ async def write_notifications(
     """
     rows = [
         (
-            *(
-                subscription_id,
-                c.shipment_id,
-                c.sequence,
-                c.type,
-                c.carrier_id,
-                c.tracking_number,
-                c.from_status,
-                c.to_status,
-            ),
-            *(
-                c.recorded_at,
-                c.occurred_at,
-                offset_seconds(c.occurred_at),
-                c.leaf_hash,
-                c.received_at,
-                c.traceparent,
-                c.observed,
-            ),
+            subscription_id,
+            c.shipment_id,
+            c.sequence,
+            c.type,
+            c.carrier_id,
+            c.tracking_number,
+            c.from_status,
+            c.to_status,
+            c.recorded_at,
+            c.occurred_at,
+            offset_seconds(c.occurred_at),
+            c.leaf_hash,
+            c.received_at,
+            c.traceparent,
+            c.observed,
         )
         for c, subscriptions in fanned_out
         for subscription_id in subscriptions

@@ -19,8 +19,15 @@ from statesvc.queue.carrier_quota import CarrierQuota, list_quotas
 from statesvc.settings.service_settings import Settings, load_settings
 
 _HEADINGS: Final = (
-    *("CARRIER", "NAME", "VERSIONS", "AUTHENTICATION", "SECRET"),
-    *("WEIGHT", "IN FLIGHT MAX", "FORMATS", "OPEN"),
+    "CARRIER",
+    "NAME",
+    "VERSIONS",
+    "AUTHENTICATION",
+    "SECRET",
+    "WEIGHT",
+    "IN FLIGHT MAX",
+    "FORMATS",
+    "OPEN",
 )
 _WIDE: Final = ("WEIGHT", "IN FLIGHT MAX", "FORMATS", "OPEN")
 

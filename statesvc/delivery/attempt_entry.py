@@ -31,12 +31,25 @@ from statesvc.log.sealed_parts import open_part, seal_part
 _SQL = queries("statesvc.delivery", "attempt_entry")
 _KEY_COLUMNS = ("subscription_ids", "shipment_ids", "sequences")
 _OPEN_COLUMNS = (
-    *(*_KEY_COLUMNS, "numbers", "started_ats", "durations_ms", "outcomes", "status_codes"),
-    *("body_commitments", "sealed_parts"),
+    *_KEY_COLUMNS,
+    "numbers",
+    "started_ats",
+    "durations_ms",
+    "outcomes",
+    "status_codes",
+    "body_commitments",
+    "sealed_parts",
 )
 _ENDED_COLUMNS = (
-    *(*_KEY_COLUMNS, "outcomes", "numbers", "started_ats", "durations_ms", "status_codes", "tries"),
-    *("canonicals", "sealed_parts"),
+    *_KEY_COLUMNS,
+    "outcomes",
+    "numbers",
+    "started_ats",
+    "durations_ms",
+    "status_codes",
+    "tries",
+    "canonicals",
+    "sealed_parts",
 )
 _log = structlog.get_logger()
 
@@ -149,20 +162,16 @@ async def record_open_attempts(
         queued, made = one.queued, MadeTry.of(one)
         rows.append(
             (
-                *(
-                    queued.subscription_id,
-                    queued.shipment_id,
-                    queued.sequence,
-                    made.number,
-                    made.started_at,
-                    made.duration_ms,
-                ),
-                *(
-                    made.outcome,
-                    made.status_code,
-                    made.body_commitment,
-                    _sealed_try(queued, made, keys[queued.shipment_id]),
-                ),
+                queued.subscription_id,
+                queued.shipment_id,
+                queued.sequence,
+                made.number,
+                made.started_at,
+                made.duration_ms,
+                made.outcome,
+                made.status_code,
+                made.body_commitment,
+                _sealed_try(queued, made, keys[queued.shipment_id]),
             )
         )
     await connection.execute(
@@ -188,8 +197,12 @@ async def append_ends(
     ]
     values = [
         (
-            *(*row.ended.key, row.ended.outcome.value, row.number, *row.tries),
-            *(compress_json(row.leaf.canonical), row.sealed_part),
+            *row.ended.key,
+            row.ended.outcome.value,
+            row.number,
+            *row.tries,
+            compress_json(row.leaf.canonical),
+            row.sealed_part,
         )
         for row in rows
     ]

@@ -19,28 +19,24 @@ CHARS_MAX: Final = 4_096
 # Headers that HTTP, tracing and this service set themselves.
 _TAKEN: Final = frozenset(
     (
-        *(
-            "accept",
-            "accept-encoding",
-            "connection",
-            "content-encoding",
-            "content-length",
-            "content-type",
-            "date",
-            "expect",
-            "host",
-        ),
-        *(
-            "keep-alive",
-            "te",
-            "trailer",
-            "traceparent",
-            "tracestate",
-            "transfer-encoding",
-            "upgrade",
-            "user-agent",
-            "via",
-        ),
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "date",
+        "expect",
+        "host",
+        "keep-alive",
+        "te",
+        "trailer",
+        "traceparent",
+        "tracestate",
+        "transfer-encoding",
+        "upgrade",
+        "user-agent",
+        "via",
     )
 )
 _TAKEN_BEGINNINGS: Final = ("proxy-", "sec-", "webhook-")

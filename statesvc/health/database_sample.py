@@ -92,7 +92,9 @@ async def read_sample(
         [
             SubscriptionGauges(*row)
             for row in await rows(
-                *("subscriptions", "subscriptions", []),
+                "subscriptions",
+                "subscriptions",
+                [],
                 count_max=_WAITING_MAX,
                 limit=SUBSCRIPTIONS_MAX,
             )

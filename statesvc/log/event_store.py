@@ -274,8 +274,13 @@ async def make_streams(
     rows = [
         (
             shipment_id,
-            *(stream.carrier_id, stream.number, stream.discriminator),
-            *(head.version, head.head_hash, head.recorded_at, head.first_recorded_at),
+            stream.carrier_id,
+            stream.number,
+            stream.discriminator,
+            head.version,
+            head.head_hash,
+            head.recorded_at,
+            head.first_recorded_at,
             sealed_key,
             # a stream with events is never due for removal
             None if head.moved else stream.named_at,
@@ -416,14 +421,13 @@ async def write_conflicts(
     """Append conflicts after `before` other entries of the batch."""
     values = [
         (
-            *(
-                row.conflict.holder,
-                p.shipment_id,
-                p.source.message_id,
-                *p.key,
-                p.event.facts_digest,
-            ),
-            *(compress_json(row.leaf.canonical), row.sealed_part),
+            row.conflict.holder,
+            p.shipment_id,
+            p.source.message_id,
+            *p.key,
+            p.event.facts_digest,
+            compress_json(row.leaf.canonical),
+            row.sealed_part,
         )
         for row in rows
         for p in (row.conflict.proposal,)

@@ -102,18 +102,17 @@ class HandedOver:
 
 
 _FIELDS: Final = (
-    *(
-        "trial_id",
-        "message_id",
-        "carrier_id",
-        "received_at",
-        "candidate",
-        "sealed_key",
-        "stable",
-        "stable_handed_over",
-        "handed_over",
-    ),
-    *("commitment", "sealed"),
+    "trial_id",
+    "message_id",
+    "carrier_id",
+    "received_at",
+    "candidate",
+    "sealed_key",
+    "stable",
+    "stable_handed_over",
+    "handed_over",
+    "commitment",
+    "sealed",
 )
 
 

@@ -47,27 +47,23 @@ _PARAMETER: Final = re.compile(r"[A-Za-z0-9._~-]{1,100}")
 # Headers that every request has, or a proxy writes: no place for a secret.
 _HEADERS_OF_ALL: Final = frozenset(
     {
-        *(
-            "accept",
-            "accept-encoding",
-            "connection",
-            "content-length",
-            "content-type",
-            "date",
-            "expect",
-            "forwarded",
-            "host",
-        ),
-        *(
-            "te",
-            "transfer-encoding",
-            "upgrade",
-            "user-agent",
-            "via",
-            "x-forwarded-for",
-            "x-forwarded-host",
-            "x-forwarded-proto",
-        ),
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "date",
+        "expect",
+        "forwarded",
+        "host",
+        "te",
+        "transfer-encoding",
+        "upgrade",
+        "user-agent",
+        "via",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
     }
 )
 

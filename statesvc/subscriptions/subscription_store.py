@@ -35,20 +35,22 @@ from statesvc.subscriptions.subscription_secrets import (
 _SQL = queries("statesvc.subscriptions", "subscription_store")
 
 CHANGEABLE: Final = (
-    *(
-        "name",
-        "description",
-        "url",
-        "carriers",
-        "statuses",
-        "types",
-        "shipments",
-        "parcels",
-        "payload",
-        "pii",
-        "rate_per_second",
-    ),
-    *("coalesce", "give_up_after", "max_age_seconds", "headers", "signature"),
+    "name",
+    "description",
+    "url",
+    "carriers",
+    "statuses",
+    "types",
+    "shipments",
+    "parcels",
+    "payload",
+    "pii",
+    "rate_per_second",
+    "coalesce",
+    "give_up_after",
+    "max_age_seconds",
+    "headers",
+    "signature",
 )
 
 # Columns that decide content and address of notifications: changing one is as much a grant as

@@ -12,19 +12,19 @@ from statesvc.shipments.plain_names import carrier_name
 # Those that report of other carriers' parcels, so that their name is not the carrier's.
 AGGREGATORS: Final = frozenset(
     {
-        *(
-            "17track",
-            "aftership",
-            "canonical",
-            "clickpost",
-            "dcsa",
-            "easypost",
-            "easyship",
-            "epcis",
-            "sendcloud",
-            "ship24",
-        ),
-        *("shipengine", "shippo", "trackingmore"),
+        "17track",
+        "aftership",
+        "canonical",
+        "clickpost",
+        "dcsa",
+        "easypost",
+        "easyship",
+        "epcis",
+        "sendcloud",
+        "ship24",
+        "shipengine",
+        "shippo",
+        "trackingmore",
     }
 )
 DOCUMENT_FILE: Final = "evidence.pdf"

@@ -20,14 +20,15 @@ from pamqp.header import ContentHeader
 # gone in a circle.
 BROKERS_OWN: Final = frozenset(
     {
-        *("x-death", "x-first-death-exchange", "x-first-death-queue", "x-first-death-reason"),
-        *(
-            "x-last-death-exchange",
-            "x-last-death-queue",
-            "x-last-death-reason",
-            "x-delivery-count",
-            "x-acquired-count",
-        ),
+        "x-death",
+        "x-first-death-exchange",
+        "x-first-death-queue",
+        "x-first-death-reason",
+        "x-last-death-exchange",
+        "x-last-death-queue",
+        "x-last-death-reason",
+        "x-delivery-count",
+        "x-acquired-count",
     }
 )
 

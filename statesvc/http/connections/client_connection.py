@@ -87,19 +87,18 @@ class ClientConnection(web.RequestHandler):
     """A connection. `is_shared`: it has carried requests of both processes."""
 
     __slots__ = (
-        *(
-            "_answered",
-            "_body",
-            "_early",
-            "_gate",
-            "_head",
-            "_head_timer",
-            "_held",
-            "_is_refused",
-            "_is_shared",
-            "_reads_head",
-        ),
-        *("_share", "_sharing"),
+        "_answered",
+        "_body",
+        "_early",
+        "_gate",
+        "_head",
+        "_head_timer",
+        "_held",
+        "_is_refused",
+        "_is_shared",
+        "_reads_head",
+        "_share",
+        "_sharing",
     )
 
     def __init__(
