@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from yarl import URL
 
 from statesvc.background.duration import duration
-from statesvc.delivery.outcome_words import outcome_words
+from statesvc.delivery.outcome import outcome_words
 from statesvc.health.database_sample import SubscriptionGauges
 from statesvc.health.finding import Finding, Urgency
 

@@ -22,7 +22,7 @@ from statesvc.log.event_store import ReferencedStream
 from statesvc.log.parcel_log import ParcelLog
 from statesvc.queue.claim import Settlement
 from statesvc.reading.read_message import Read
-from statesvc.telemetry.stages import Stage
+from statesvc.telemetry.metric import Stage
 
 Connection = Sender
 Measure = Callable[[Stage], AbstractContextManager[None]]

@@ -8,32 +8,35 @@ and applies the rest. Lock order: ARCHITECTURE.md.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
 
+from events.clear_part import listed_code
 from events.entry.assemble import EventRow, StreamHead, assemble_conflicts, assemble_events
-from events.entry.proposal import decide
+from events.entry.proposal import Proposal, decide
+from events.errors import Cause
 from events.event import Event
 from events.vocabulary import Kind
 from projections.project import facts_from_log, project
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.look_up import look_up
 from statesvc.append.parcel_locks import read_parcel_logs
-from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
 from statesvc.append.settlements import settlements_of
 from statesvc.append.write_entries import write_entries, write_streams
 from statesvc.database.pipelined import pipelined_transaction
-from statesvc.database.queries import Sender
+from statesvc.database.queries import Sender, columns, queries
 from statesvc.files.archive_errors import ArchivedHistoryError
 from statesvc.log.event_store import count_conflicts, read_events, read_streams
 from statesvc.queue.claim import Settlement, lock_leased, postpone, settle
 from statesvc.reading.pending_trials import write_trials
-from statesvc.telemetry.stages import Stage
+from statesvc.reading.read_message import Read
+from statesvc.telemetry.metric import Stage
 
+_SQL = queries("statesvc.append", "transaction")
 # Time that it waits for a dedupe key that another transaction is taking, or for a dead letter.
 _LOCK_SECONDS: Final = 0.5
 
@@ -162,8 +165,8 @@ async def raise_dead_letters(batch: AppendBatch) -> None:
     message that are not events.
     """
     unknown = [row.proposal for row in batch.events if _code_is_unknown(row.proposal.event)]
-    await raise_codes(batch.connection, unknown, worker=batch.worker)
-    await raise_rejections(batch.connection, batch.reads.values(), worker=batch.worker)
+    await _raise_codes(batch.connection, unknown, worker=batch.worker)
+    await _raise_rejections(batch.connection, batch.reads.values(), worker=batch.worker)
 
 
 def _code_is_unknown(event: Event) -> bool:
@@ -184,3 +187,66 @@ def shipments_named(batch: AppendBatch) -> list[tuple[int, UUID]]:
     return [*batch.named] + [
         (conflict.proposal.message, conflict.holder) for conflict in batch.decision.conflicts
     ]
+
+
+async def _raise_codes(connection: Sender, unknown: Sequence[Proposal], *, worker: str) -> None:
+    """Open a dead letter for each unknown (carrier, type, code), unless it is open already.
+
+    All texts of a carrier share a dead letter. A code that its text contradicts has one for
+    each status that the texts state.
+    """
+    first: dict[tuple[str, str | None, str | None, str], Proposal] = {}
+    for proposal in unknown:
+        event = proposal.event
+        raw, stated = event.raw, "" if event.contradicted is None else event.contradicted.value
+        first.setdefault(
+            (event.carrier_id, listed_code(raw.type), listed_code(raw.code), stated), proposal
+        )
+    if not first:
+        return
+    rows = [
+        (
+            carrier_id,
+            p.source.message_id,
+            p.source.received_at,
+            raw_type,
+            raw_code,
+            (Cause.CONTRADICTS_TEXT if stated else Cause.UNKNOWN_CODE).value,
+            stated,
+            f"{p.source.normalizer}@{p.source.normalizer_version}",
+        )
+        for (carrier_id, raw_type, raw_code, stated), p in first.items()
+    ]
+    names = (
+        "carrier_ids",
+        "message_ids",
+        "received_ats",
+        "raw_types",
+        "raw_codes",
+        "causes",
+        "details",
+        "normalizers",
+    )
+    await connection.execute(_SQL["raise_codes"], {"worker": worker, **columns(rows, names)})
+
+
+async def _raise_rejections(connection: Sender, reads: Iterable[Read], *, worker: str) -> None:
+    """Open a dead letter for each message with rejected members; it names positions, not values."""
+    rows = [
+        (
+            read.carrier_id,
+            read.message_id,
+            read.source.received_at,
+            "; ".join(
+                f"{rejection.pointer or '/'}: {rejection.why}" for rejection in read.rejections[:20]
+            ),
+            f"{read.source.normalizer}@{read.source.normalizer_version}",
+        )
+        for read in reads
+        if read.rejections
+    ]
+    if rows:
+        names = ("carrier_ids", "message_ids", "received_ats", "details", "normalizers")
+        await connection.execute(
+            _SQL["raise_rejections"], {"worker": worker, **columns(rows, names)}
+        )

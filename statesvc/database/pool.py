@@ -8,7 +8,8 @@ once, not one a request.
 
 import select
 import time
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -18,8 +19,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
 from statesvc.database.pooled import PooledConnection, PooledCursor
-from statesvc.database.retrying_connection import RetryingConnection
-from statesvc.database.service_connection import ServiceConnection, parameters
+from statesvc.database.service_connection import RetryingConnection, ServiceConnection, parameters
 from statesvc.database.session_settings import (
     SessionLimits,
     prepare_pooled_session,
@@ -246,3 +246,29 @@ def connection_fault(pool: object) -> str | None:
 class Connections(Protocol):
     def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
         """Provide a connection for a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadablePool:
+    """The pool; while the server that it finds only reads, `readers`, made with `writes=False`.
+
+    For pages that say so. Whoever writes, or must not answer from a server that is behind, keeps to
+    the pool itself, which leaves such a server.
+    """
+
+    pool: Pool
+    readers: Pool
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+        async with AsyncExitStack() as stack:
+            yield await self._acquired(stack)
+
+    async def _acquired(self, stack: AsyncExitStack) -> AsyncConnection[Any]:
+        if not self.pool.only_reads:
+            try:
+                return await stack.enter_async_context(self.pool.connection())
+            except PoolTimeout:
+                if not self.pool.only_reads:
+                    raise
+        return await stack.enter_async_context(self.readers.connection())

@@ -16,7 +16,7 @@ from psycopg import AsyncCursor, AsyncTransaction
 from psycopg.pq import TransactionStatus
 
 from statesvc.database.queries import queries
-from statesvc.database.retrying_connection import RetryingConnection
+from statesvc.database.service_connection import RetryingConnection
 from statesvc.database.session_settings import BEGIN, TRANSACTION_SETTINGS, setting_arrays
 
 _SQL: Final = queries("statesvc.database", "session_settings")

@@ -11,7 +11,7 @@ import os
 import select
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Self, TypeVar
 
@@ -140,6 +140,30 @@ class ServiceConnection(AsyncConnection[Any]):
                 wire.shutdown(socket.SHUT_RDWR)
             except OSError:
                 _log.info("database_socket_gone")
+
+
+# Pause between tries within an attempt; the pool itself would retry after one second, then two.
+_AGAIN_SECONDS: Final = (0.05, 0.1, 0.2, *[0.4] * 6)
+
+
+class RetryingConnection(ServiceConnection):
+    """Connection of a pool, tried again at once: a server that takes another's place is away for
+    less than the second that a pool waits.
+    """
+
+    @classmethod
+    # psycopg's, passed on
+    async def connect(cls, conninfo: str = "", **options: Any) -> Self:  # noqa: ANN401
+        """Connect; `failed` is called with the error of each try. Raises OperationalError."""
+        failed: Callable[[psycopg.Error], None] | None = options.pop("failed", None)
+        for pause in _AGAIN_SECONDS:
+            try:
+                return await super().connect(conninfo, **options)
+            except psycopg.OperationalError as error:
+                if failed is not None:
+                    failed(error)
+            await asyncio.sleep(pause)
+        return await super().connect(conninfo, **options)
 
 
 def parameters(dsn: str, application_name: str, *, writes: bool) -> dict[str, Any]:

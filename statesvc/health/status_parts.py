@@ -1,7 +1,7 @@
 """A status of many parts, of which each may fail alone."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection
@@ -51,3 +51,11 @@ class StatusParts:
             )
             for name, why in self.unread.items()
         ]
+
+
+class OwnCheck(NamedTuple):
+    """A check that reads its own data. `ok_text`: doctor's line if it finds no fault."""
+
+    about: str
+    ok_text: str
+    find: Callable[[AsyncConnection[Any]], Awaitable[Sequence[Finding]]]

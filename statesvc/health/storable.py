@@ -2,13 +2,12 @@
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from psycopg import AsyncConnection
 
 from statesvc.background.duration import duration
-from statesvc.database.clocks import clock_fault
 from statesvc.database.copy_faults import sequence_fault
 from statesvc.database.queries import queries
 from statesvc.health.finding import Finding, Urgency
@@ -83,7 +82,7 @@ async def read_lock_fault(connection: AsyncConnection[Any]) -> str | None:
 
 
 def _without_partition(missing: Sequence[str], clock: datetime, wall_clock: float) -> str:
-    off = clock_fault(clock, wall_clock)
+    off = _clock_fault(clock, wall_clock)
     if off is not None:
         return f"{off}: there is no partition for that time, so nothing can be stored"
     return (
@@ -94,3 +93,24 @@ def _without_partition(missing: Sequence[str], clock: datetime, wall_clock: floa
 
 def _now(about: str, text: str, page: str) -> Finding:
     return Finding(urgency=Urgency.NOW, about=about, text=text, page=page)
+
+
+# Beyond this no round trip, no lost second and no slow synchronisation explains the difference.
+_FAR_SECONDS: Final = 3600.0
+_UNITS: Final = (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0))
+
+
+def _clock_fault(database: datetime, machine: float) -> str | None:
+    """Return how far the clocks differ; None: they agree. `machine`: seconds since 1970."""
+    ahead = database.timestamp() - machine
+    if abs(ahead) <= _FAR_SECONDS:
+        return None
+    unit, seconds = next(
+        ((unit, seconds) for unit, seconds in _UNITS if abs(ahead) >= 2 * seconds), ("seconds", 1.0)
+    )
+    side = "ahead of" if ahead > 0 else "behind"
+    return (
+        f"the database's clock says {database.astimezone(UTC):%Y-%m-%d %H:%M} UTC,"
+        f" {abs(ahead) / seconds:,.0f} {unit} {side} this machine's: find out which one is wrong"
+        " and set it right"
+    )

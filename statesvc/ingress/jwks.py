@@ -7,8 +7,6 @@ like the notifier (`statesvc.delivery.addresses`).
 """
 
 import asyncio
-import errno
-import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
@@ -21,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from jwt.algorithms import RSAAlgorithm
 from jwt.exceptions import InvalidKeyError
 
-from statesvc.delivery.addresses import Network, may_connect
+from statesvc.delivery.addresses import Network, Sockets
 
 # Below the 3 s at which the tightest carrier gives up.
 FETCH_SECONDS: Final = 2.0
@@ -82,7 +80,7 @@ class KeySet:
             _log.warning("jwks_unavailable", error_type=type(error).__name__)
 
     async def _fetch(self) -> bytes:
-        connector = TCPConnector(socket_factory=self._open_socket)
+        connector = TCPConnector(socket_factory=Sockets(self._allowed).open)
         timeout = ClientTimeout(total=FETCH_SECONDS)
         async with (
             ClientSession(
@@ -100,12 +98,6 @@ class KeySet:
                 if len(document) > BYTES_MAX:
                     raise ValueError(f"more than {BYTES_MAX} bytes")
             return bytes(document)
-
-    def _open_socket(self, address: tuple[Any, ...]) -> socket.socket:
-        family, kind, protocol, _, where = address
-        if not may_connect(where[0], self._allowed):
-            raise OSError(errno.EACCES, "keys may not live at this address")
-        return socket.socket(family=family, type=kind, proto=protocol)
 
 
 def parse_keys(document: bytes) -> Keys:

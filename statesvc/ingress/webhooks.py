@@ -5,6 +5,7 @@ Ingress decompresses and seals the body; it never parses it. An unreadable body 
 because several carriers never push again after any answer but 2xx.
 """
 
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,19 +31,62 @@ from statesvc.ingress.ack_counts import AckCounts
 from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator
 from statesvc.ingress.compression import ReceivedBody
-from statesvc.ingress.disk_room import DiskRoom
 from statesvc.ingress.group_commit import ROW_BYTES, GroupCommit, Refusal, Stored
 from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.request_body import check_head, read_body
 from statesvc.settings.service_settings import Settings
 from statesvc.spool.spooling import Spooling
 from statesvc.telemetry import gauges
+from statesvc.telemetry.metric import Stage
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.stages import Stage
 from statesvc.telemetry.tracing import span, traceparent_of
 
 MESSAGE_ID_HEADER: Final = "Statesvc-Message-Id"
 _DISK_RETRY_SECONDS: Final = 60
+_DISK_CHECK_SECONDS: Final = 1.0
+
+
+class DiskRoom:
+    """Free bytes where the database lives, measured once a second at most. Without a path (a server
+    elsewhere): always enough.
+    """
+
+    def __init__(
+        self, path: Path | None, *, free_bytes_min: int, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._path = path
+        self._free_bytes_min = free_bytes_min
+        self._now = now
+        self._checked_at = float("-inf")
+        self._free_bytes = 0
+
+    @property
+    def free_bytes_min(self) -> int:
+        return self._free_bytes_min
+
+    def free_bytes(self) -> int | None:
+        """Return the free bytes; None: the disk is not of this machine."""
+        if self._path is None:
+            return None
+        now = self._now()
+        if now >= self._checked_at + _DISK_CHECK_SECONDS:
+            self._free_bytes = shutil.disk_usage(self._path).free
+            self._checked_at = now
+        return self._free_bytes
+
+    def is_enough(self) -> bool:
+        """Return False where another body could fill the disk that the log needs."""
+        free_bytes = self.free_bytes()
+        return free_bytes is None or free_bytes >= self._free_bytes_min
+
+    def refusal(self) -> str | None:
+        """Return why no webhook is taken; None: there is room."""
+        if self.is_enough():
+            return None
+        return (
+            f"storage_low: the database's disk has {(self.free_bytes() or 0) / 1e9:.2f} GB free, and below "
+            f"{self._free_bytes_min / 1e9:.2f} GB (STATESVC_INGRESS_DISK_FREE_BYTES_MIN) no webhook is taken"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

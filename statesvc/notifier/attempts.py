@@ -21,7 +21,7 @@ from statesvc.notifier.claim_outbox import Delivery
 from statesvc.notifier.context import NotifierContext
 from statesvc.subscriptions.subscription_secrets import live
 from statesvc.telemetry import gauges
-from statesvc.telemetry.stages import Stage
+from statesvc.telemetry.metric import Stage
 from statesvc.telemetry.tracing import TRACEPARENT, span, traceparent_of
 
 

@@ -39,7 +39,7 @@ from statesvc.notifier.housekeeping import BacklogBound, NotifierUpkeep
 from statesvc.notifier.limiter_board import LimiterBoard
 from statesvc.notifier.policy import log_notices
 from statesvc.notifier.turn import Turn, TurnResult, take_turn
-from statesvc.telemetry.stages import Stage
+from statesvc.telemetry.metric import Stage
 
 CLAIM_MAX: Final = 64
 SETTLE_MAX: Final = 128

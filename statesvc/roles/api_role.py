@@ -23,7 +23,7 @@ from statesvc.api.served_context import served_context
 from statesvc.api.submission.routes import routes as submission_routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.background.process_pool import ProcessPool
-from statesvc.database.readable_pool import ReadablePool
+from statesvc.database.pool import ReadablePool
 from statesvc.database.wakeups.wakeup import SEALED
 from statesvc.delivery.targets import Targets
 from statesvc.files.archive_folder import archive_folder

@@ -30,8 +30,7 @@ def run_role(launch: Launch) -> int:
 
 def _main_of(launch: Launch) -> Callable[[Launch], Coroutine[Any, Any, int]]:
     """Return the role's main function; each process loads only its own."""
-    name = launch.name.replace("+", "_and_")
     main: Callable[[Launch], Coroutine[Any, Any, int]] = import_module(
-        f"statesvc.roles.{name}_role"
+        f"statesvc.roles.{launch.role}_role"
     ).run
     return main

@@ -1,10 +1,13 @@
-"""The role `notifier`: sends notifications to subscribers."""
+"""The role `notifier`: sends notifications to subscribers.
+
+In `statesvc up` its process is the sealer too: both mostly wait, and share memory.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from statesvc.background.busy_priority import BusyPriority
-from statesvc.database.wakeups.wakeup import OUTBOX
+from statesvc.database.wakeups.wakeup import LOG, OUTBOX
 from statesvc.delivery.targets import Targets
 from statesvc.files.archive_folder import archive_folder
 from statesvc.log.history import History
@@ -14,17 +17,21 @@ from statesvc.notifier.notifier_loop import SETTLE_WITHIN_SECONDS, Notifier, Not
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, Runtime, open_runtime
+from statesvc.roles.sealer_role import sealer_components
 from statesvc.roles.shutdown import Component
 from statesvc.telemetry import gauges
 
 
 async def run(launch: Launch) -> int:
     """Run until it is asked to stop; return the exit code."""
+    is_sealer = "sealer" in launch.ports
+    channels = [OUTBOX, LOG] if is_sealer else [OUTBOX]
     async with (
-        open_runtime(launch, worker_limits(launch.settings), channels=[OUTBOX]) as base,
+        open_runtime(launch, worker_limits(launch.settings), channels=channels) as base,
         notifier_component(launch, base) as part,
     ):
-        return await run_with_health(launch, base, [part])
+        sealer = sealer_components(launch, base) if is_sealer else []
+        return await run_with_health(launch, base, [part, *sealer])
 
 
 @asynccontextmanager

@@ -47,8 +47,7 @@ from statesvc.seams import active_addons
 from statesvc.settings.service_settings import DatabaseSettings, Settings
 from statesvc.spool.drainer import ServerClock
 from statesvc.telemetry import gauges
-from statesvc.telemetry.loop_lag import loop_lag
-from statesvc.telemetry.metrics import Telemetry
+from statesvc.telemetry.metrics import Telemetry, loop_lag
 from statesvc.telemetry.minute_log import Refusals
 from statesvc.telemetry.objective_minutes import objective_minutes
 from statesvc.telemetry.tracing import build_provider, metric_exporter, resource_of

@@ -21,8 +21,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 from statesvc.database.sql_errors import advice, connection_cause
 from statesvc.settings.service_settings import TelemetrySettings
 from statesvc.telemetry import redaction
-from statesvc.telemetry.colour import shows_colour
-from statesvc.telemetry.short_line import short_line
+from statesvc.telemetry.colour import Colour, coloured, shows_colour
 
 Format = Literal["json", "console"]
 Level = Literal["debug", "info", "warning", "error"]
@@ -281,3 +280,47 @@ def _uncaught_in_thread(arguments: threading.ExceptHookArgs) -> None:
 
 def _unraisable(arguments: "sys.UnraisableHookArgs") -> None:
     structlog.get_logger().error("unraisable_exception", exc_info=arguments.exc_value)
+
+
+_SHADES: Final = {
+    "warning": ("WARN", Colour.YELLOW),
+    "error": ("ERROR", Colour.RED),
+    "critical": ("ERROR", Colour.RED),
+}
+_NAMED: Final = frozenset({"timestamp", "level", "process", "event"})
+_PROCESS_WIDTH: Final = 8
+_LEVEL_WIDTH: Final = 5
+_LISTED_MAX: Final = 3
+
+
+def short_line(fields: Mapping[str, Any], *, colour: bool) -> str:
+    """Return a line for people: time, process, event and fields."""
+    level, shade = _SHADES.get(str(fields.get("level")), ("", None))
+    about = (_about(name, value) for name, value in fields.items() if name not in _NAMED)
+    parts = (
+        (_time_of_day(str(fields.get("timestamp", ""))), Colour.DIM),
+        (f"{fields.get('process', ''):<{_PROCESS_WIDTH}}", Colour.BLUE),
+        (f"{level:<{_LEVEL_WIDTH}}", shade),
+        (str(fields.get("event", "")), shade or Colour.BOLD),
+        ("  ".join(about), None),
+    )
+    return " ".join(
+        coloured(text, paint if colour else None) for text, paint in parts if text
+    ).rstrip()
+
+
+def _time_of_day(timestamp: str) -> str:
+    return timestamp[11:19] or "--:--:--"
+
+
+def _about(name: str, value: object) -> str:
+    match value:
+        case float():
+            text = f"{value:.6g}"
+        case list():
+            text = ", ".join(map(str, value[:_LISTED_MAX])) + (
+                f" and {len(value) - _LISTED_MAX} more" if len(value) > _LISTED_MAX else ""
+            )
+        case _:
+            text = str(value)
+    return f"{name}={text!r}" if " " in text or not text else f"{name}={text}"

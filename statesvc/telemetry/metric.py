@@ -37,6 +37,20 @@ class Attribute(StrEnum):
     VOLUME = "volume"
 
 
+class Stage(StrEnum):
+    """The stages of a message. A span is named `statesvc.<stage>`."""
+
+    INGEST = "ingest"
+    CLAIM = "claim"
+    NORMALIZE = "normalize"
+    APPEND = "append"
+    PROJECT = "project"
+    SETTLE = "settle"
+    PROCESS = "process"
+    """A message from its claim to the commit that settled it, through the batch's stages."""
+    DELIVER = "deliver"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """A row of the table. `buckets` are upper bounds in `unit`, of a histogram only."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation
@@ -20,8 +20,9 @@ from opentelemetry.trace import Link, NoOpTracer, Tracer
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
 
 from projections.lifecycle import Flag
+from statesvc.background.periodic import Periodic
 from statesvc.telemetry import gauges, names
-from statesvc.telemetry.metric import Instrument, Metric
+from statesvc.telemetry.metric import Instrument, Metric, Stage
 from statesvc.telemetry.objectives import (
     LAG,
     SEALING,
@@ -30,7 +31,6 @@ from statesvc.telemetry.objectives import (
     count_acknowledgement,
     count_first_attempt,
 )
-from statesvc.telemetry.stages import Stage
 from statesvc.telemetry.tracing import span
 
 Values = Mapping[str, str]
@@ -231,3 +231,20 @@ class Telemetry:
 def _statistics(pools: Mapping[str, PoolStatistics]) -> Iterator[tuple[str, dict[str, int]]]:
     for pool, source in pools.items():
         yield pool, source.get_stats()
+
+
+_LAG_SECONDS: Final = 2.0
+
+
+def loop_lag(telemetry: Telemetry) -> Periodic:
+    """Return a job that notes by how much a timer of the event loop is missed."""
+    # the first measurement has nothing to be late for
+    due = float("inf")
+
+    async def work() -> None:
+        nonlocal due
+        now = time.monotonic()
+        telemetry.loop_lag.record(max(0.0, now - due))
+        due = now + _LAG_SECONDS
+
+    return Periodic("loop lag", work, every_seconds=_LAG_SECONDS, retry_seconds=_LAG_SECONDS)

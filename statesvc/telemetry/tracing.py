@@ -29,7 +29,7 @@ from opentelemetry.sdk.trace.sampling import ParentBased, Sampler, TraceIdRatioB
 from opentelemetry.trace import Link, NoOpTracer, Span, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from statesvc.telemetry.stages import Stage
+from statesvc.telemetry.metric import Stage
 
 TRACEPARENT: Final = "traceparent"
 # Share of webhooks that are traced, unless OTEL_TRACES_SAMPLER sets another.

@@ -34,7 +34,7 @@ from statesvc.append.transaction import append_claimed
 from statesvc.log.event_store import NEW_STREAMS_MAX
 from statesvc.queue.claim import Burial, Message, Retry, bury, postpone, retry
 from statesvc.reading.read_message import Read
-from statesvc.telemetry.stages import Stage
+from statesvc.telemetry.metric import Stage
 from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.batch_counts import count_appended, count_attempts
 from statesvc.worker.message_traces import MessageTraces

@@ -10,7 +10,7 @@ from uuid import UUID
 from opentelemetry.trace import Link, NoOpTracer, Span, Tracer
 
 from statesvc.queue.claim import Message
-from statesvc.telemetry.stages import Stage
+from statesvc.telemetry.metric import Stage
 from statesvc.telemetry.tracing import begin, traceparent_of
 
 _LINKS_MAX: Final = 64

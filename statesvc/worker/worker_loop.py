@@ -26,7 +26,7 @@ from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.database.wakeups.wakeup import INBOX, LOG, OUTBOX, READY_NOW
 from statesvc.queue.claim import Claimed, ClaimRequest, Message, claim, extend, next_claim, release
-from statesvc.telemetry.stages import Stage
+from statesvc.telemetry.metric import Stage
 from statesvc.worker.batch import process, process_locked, requeue_locked
 from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.batch_size import BatchSize, split_by_volume

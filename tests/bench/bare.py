@@ -27,9 +27,8 @@ from statesvc.http.keys.api_keys import Keys
 from statesvc.ingress.ack_counts import AckCounts
 from statesvc.ingress.body_memory import MemoryBound, ReservedMemory
 from statesvc.ingress.carrier_authenticator import Authenticators
-from statesvc.ingress.disk_room import DiskRoom
 from statesvc.ingress.group_commit import GroupCommit, Outcome, Stored
-from statesvc.ingress.webhooks import Webhooks
+from statesvc.ingress.webhooks import DiskRoom, Webhooks
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry
 

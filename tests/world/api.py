@@ -36,8 +36,7 @@ from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
 from statesvc.database.keyring_store import load_keyring
-from statesvc.database.pool import Connections, PoolLimits, make_pool
-from statesvc.database.readable_pool import ReadablePool
+from statesvc.database.pool import Connections, PoolLimits, ReadablePool, make_pool
 from statesvc.delivery.targets import Targets
 from statesvc.http.app import build_app
 from statesvc.http.keys.api_keys import REMEMBERED_SECONDS, Keys

@@ -20,7 +20,7 @@ from statesvc.addons.archive.month import Month, due_months
 from statesvc.background.duration import duration
 from statesvc.files.archive_folder import archive_folder, file_sizes
 from statesvc.health.finding import Finding, Urgency, fail, ok, warn
-from statesvc.health.own_check import OwnCheck
+from statesvc.health.status_parts import OwnCheck
 from statesvc.log.log_months import LogMonth, months
 from statesvc.settings.service_settings import Settings
 

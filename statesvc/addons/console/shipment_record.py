@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from statesvc.addons.console.formats import heading, instant, stated
 from statesvc.addons.console.shipment_lines import Event
-from statesvc.delivery.outcome_words import outcome_words
+from statesvc.delivery.outcome import outcome_words
 from statesvc.http.views import Block, Cell, Column, Line, Listing, Table, draw
 from statesvc.shipments.plain_names import REMARKS, spaced
 

@@ -32,7 +32,7 @@ from statesvc.api.subscriptions.subscription_operations import ONE as CALL
 from statesvc.background.duration import duration
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
-from statesvc.delivery.outcome_words import outcome_words
+from statesvc.delivery.outcome import outcome_words
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.views import Column, Line, Table, draw
 from statesvc.shipments.plain_names import spaced

@@ -14,7 +14,7 @@ from events.identity.ids import shipment_id
 from statesvc.background.duration import duration
 from statesvc.database.queries import Columns, encoded, queries, texts, uuids
 from statesvc.health.finding import Finding, Urgency
-from statesvc.health.own_check import OwnCheck
+from statesvc.health.status_parts import OwnCheck
 from statesvc.log.actions import record_actions
 from statesvc.shipments.awaited import AWAIT, AwaitedHours, awaited_action, forget_awaited
 from statesvc.shipments.references import AttachedTo, NumberErasedError

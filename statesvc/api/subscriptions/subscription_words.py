@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from statesvc.background.duration import duration
-from statesvc.delivery.outcome_words import outcome_words
+from statesvc.delivery.outcome import outcome_words
 from statesvc.http.views import Answer, Denied, counted
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from statesvc.seams import named_parts, parts
 
 PRELOADED: Final = tuple(
-    f"statesvc.roles.{role}_role" for role in ("ingress", "api", "worker", "notifier_and_sealer")
+    f"statesvc.roles.{role}_role" for role in ("ingress", "api", "worker", "notifier")
 )
 
 

@@ -4,10 +4,12 @@ comparison, the rollback and the end.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
+from itertools import chain
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -20,15 +22,15 @@ from statesvc.database.queries import queries, send, uuids
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.actions import record_action
-from statesvc.log.cluster import open_cluster
+from statesvc.log.archived_files import archived_files
+from statesvc.log.cluster import Cluster, open_cluster
 from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.log_months import SHARE_MONTHS, months
-from statesvc.shipments.rebuild.cluster_fold import compare_on_cluster
 from statesvc.shipments.rebuild.drift import Drift
 from statesvc.shipments.rebuild.folding import add_rows, begin, compare_slice, connect, fill_slice
-from statesvc.shipments.rebuild.keyspace import EVENT_BYTES, Slice, slices
-from statesvc.shipments.rebuild.staging import staged
+from statesvc.shipments.rebuild.keyspace import EVENT_BYTES, Slice, slice_at, slices
+from statesvc.shipments.rebuild.staging import packed, staged, unpacked
 
 _SQL = queries("statesvc.shipments.rebuild", "rebuild")
 _NOTES: Final = 2_000
@@ -298,3 +300,33 @@ async def _patiently(action: Callable[[], Awaitable[T]]) -> T:
         "the tables are too busy: no lock within a minute; a long transaction is in the way"
         " (pg_stat_activity shows it)"
     )
+
+
+# Groups of a file that are read at once: half a million entries.
+_GROUPS: Final = 64
+
+
+def compare_on_cluster(
+    cluster: Cluster, files: Sequence[ArchivePath], slices: int
+) -> Iterator[tuple[int, list[Drift]]]:
+    """Compare on a cluster: each archived event goes to the slice of its shipment."""
+    # some groups a call, not a file: files of months are of very different sizes
+    calls = [(path, first, slices) for path in files for first in range(0, _groups(path), _GROUPS)]
+    return cluster.shuffled(_spread, calls, slices, partial(_fold, slices))
+
+
+def _groups(path: ArchivePath) -> int:
+    with archived_files().open_file(path) as file:
+        return len(file.groups)
+
+
+def _spread(path: ArchivePath, first: int, slices: int) -> Iterator[tuple[int, bytes]]:
+    with archived_files().open_file(path) as file:
+        for events in file.histories(first, first + _GROUPS):
+            yield from packed(events, slices)
+
+
+def _fold(slices: int, place: int, contents: list[bytes]) -> tuple[int, list[Drift]]:
+    piece = slice_at(place, slices)
+    archived = chain.from_iterable(unpacked(content, piece) for content in contents)
+    return compare_slice(piece, archived)

@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import PoolTimeout
 
 from statesvc.database.pool import Pool, PoolBusyError, PoolLimits, make_pool
-from statesvc.database.retrying_connection import RetryingConnection
+from statesvc.database.service_connection import RetryingConnection
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.wakeup import connect_direct
 from tests.soak.proxy import proxy_to

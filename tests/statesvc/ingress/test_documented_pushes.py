@@ -28,7 +28,7 @@ from statesvc.database.breaker import DatabaseBreaker
 from statesvc.ingress.authentication import Verifier
 from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.carrier_authenticator import RetainedHeaders
-from statesvc.ingress.disk_room import DiskRoom
+from statesvc.ingress.webhooks import DiskRoom
 from statesvc.settings.carrier_settings import read_chosen_authentication
 from statesvc.telemetry.logs import configure_logging
 

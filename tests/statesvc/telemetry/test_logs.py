@@ -15,11 +15,10 @@ import pytest
 import structlog
 from opentelemetry.sdk.trace import TracerProvider
 
-from statesvc.telemetry.logs import configure_logging
+from statesvc.telemetry.logs import configure_logging, short_line
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.minute_log import Refusals
 from statesvc.telemetry.redaction import KEYS
-from statesvc.telemetry.short_line import short_line
 
 SECRETS = (
     "Jane Doe",

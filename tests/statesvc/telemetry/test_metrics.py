@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from statesvc.telemetry import gauges, names
 from statesvc.telemetry.exposition import MADE_EVERY_SECONDS, Exposition, merged
-from statesvc.telemetry.metric import Attribute, Instrument
+from statesvc.telemetry.metric import Attribute, Instrument, Stage
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.metrics_server import (
     CONNECTIONS_A_SECOND,
@@ -20,7 +20,6 @@ from statesvc.telemetry.metrics_server import (
     HEAD_SECONDS,
     MetricsServer,
 )
-from statesvc.telemetry.stages import Stage
 from tests.metrics_page import PAGE, page, prometheus_name
 
 

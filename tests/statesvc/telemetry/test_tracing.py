@@ -6,8 +6,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from statesvc.telemetry import tracing
+from statesvc.telemetry.metric import Stage
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.stages import Stage
 from statesvc.telemetry.tracing import (
     ExporterUnavailableError,
     begin,

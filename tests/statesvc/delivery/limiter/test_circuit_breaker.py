@@ -13,8 +13,13 @@ from statesvc.delivery.limiter.circuit_breaker import (
     BreakerState,
     CircuitBreaker,
 )
-from statesvc.delivery.limiter.retry_budget import BALANCE_MAX, FLOOR_PER_SECOND, SHARE, RetryBudget
 from statesvc.delivery.limiter.signal import Signal, pause_asked_for, signal_of
+from statesvc.delivery.limiter.subscription_limiter import (
+    BALANCE_MAX,
+    FLOOR_PER_SECOND,
+    RETRIES_SHARE,
+    RetryBudget,
+)
 from statesvc.delivery.outcome import AttemptOutcome, outcome_of
 
 
@@ -167,7 +172,7 @@ def test_vain_retries_come_to_a_fifth_of_the_first_attempts_and_the_floor() -> N
         for _ in range(500):
             budget.first()
             retries += spend(budget, float(second))
-    expected = 100 * (500 * SHARE + FLOOR_PER_SECOND)
+    expected = 100 * (500 * RETRIES_SHARE + FLOOR_PER_SECOND)
     assert expected * 0.9 < retries <= expected + BALANCE_MAX
 
 
