@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 from psycopg import AsyncConnection
 
+from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.roles.start_cache import FILE
 from statesvc.shipments.stored_message import find_message
@@ -56,6 +57,10 @@ class Ingress:
         if self._process is not None:
             self._process.send_signal(number)
             await self._process.wait()
+
+    async def exit_code(self) -> int:
+        assert self._process is not None
+        return await self._process.wait()
 
     async def call(self, path: str, body: str | None = None, **headers: str) -> tuple[int, Any]:
         """Call as soon as it listens."""
@@ -153,6 +158,26 @@ async def test_without_such_a_file_it_refuses_with_the_reason(ingress: Ingress, 
     async with asyncio.timeout(30):
         while (await ingress.push("b"))[0] != 200:  # noqa: ASYNC110 - of a process
             await asyncio.sleep(0.1)
+
+
+async def test_it_ends_where_the_database_that_comes_back_is_another(
+    ingress: Ingress, line: Line, database: Any
+) -> None:
+    await ingress.start()
+    await ingress.push("before")
+    await written(ingress.folder / "data" / FILE)
+    await ingress.end()
+    await line.cut()
+    await ingress.start()
+    assert (await ingress.push("during"))[0] == 200
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as connection:
+        await connection.execute("DELETE FROM statesvc.service_key")
+        await load_keyring(
+            connection, parse_master_keys(ingress.environment["STATESVC_MASTER_KEY"])
+        )
+    await line.mend()
+    async with asyncio.timeout(30):
+        assert await ingress.exit_code() != 0
 
 
 async def test_killed_at_any_moment_it_loses_and_doubles_nothing(
