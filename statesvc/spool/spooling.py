@@ -134,9 +134,9 @@ class Spooling:
         if not self.breaker.is_closed:
             await self._probe()
         self._seen_pushes = self.pushes
-        is_left = await self._drainer.drain_all()
-        is_done = self.breaker.is_closed and not is_left
-        return _IDLE_SECONDS if is_done else _PROBE_SECONDS
+        if await self._drainer.drain_all():
+            return 0
+        return _IDLE_SECONDS if self.breaker.is_closed else _PROBE_SECONDS
 
     async def _probe(self) -> None:
         """Close the breaker if the database commits in time, for the pool as well."""
