@@ -13,14 +13,12 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from statesvc.http.call import Call
-from statesvc.http.call_progress import CallParts
 from statesvc.http.keys.api_keys import Caller, require_scope
 from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.middleware import invalid
-from statesvc.http.operation import RawAnswer, Route, printed
+from statesvc.http.operation import Operation, RawAnswer, Route, printed
 from statesvc.http.preferences import unknown_word, unknown_words
-from statesvc.http.views import Views
 
 M = TypeVar("M", bound=BaseModel)
 # Parameters and answer of a call, as JSON values.
@@ -50,40 +48,9 @@ class InnerCalls:
         self._routes = {f"{route.method} {route.path}": route for route in routes}
         self._limits = limits
 
-    def scope(self, name: str) -> Scope | None:
-        """Return the scope that a caller must have for it. Raises KeyError."""
-        scope = self._routes[name].operation.scope
-        return None if scope is None else Scope(scope)
-
-    def parts(self, name: str) -> CallParts:
-        """Return the counters of a call that works in parts. Raises KeyError."""
-        parts = self._routes[name].operation.parts
-        if parts is None:
-            raise KeyError(name)
-        return parts
-
-    def parameters(self, name: str) -> type[BaseModel]:
-        """Return the model of its parameters. Raises KeyError."""
-        model = self._routes[name].operation.parameters
-        if model is None:
-            raise KeyError(name)
-        return model
-
-    def view(self, name: str) -> Views:
-        """Return the view of its answer. Raises KeyError."""
-        return self._routes[name].operation.view
-
-    def check(self, name: str, body: Mapping[str, Json]) -> None:
-        """Check that the call would take the body. Raises Problem."""
-        model = self._routes[name].operation.request
-        if model is not None:
-            checked_body(model, body)
-
-    def check_parameters(self, name: str, given: Mapping[str, Json]) -> None:
-        """Check that the call would take the parameters. Raises Problem."""
-        model = self._routes[name].operation.parameters
-        if model is not None:
-            _checked_parameters(model, given)
+    def operation(self, name: str) -> Operation[Any]:
+        """Return the contract of a call. Raises KeyError."""
+        return self._routes[name].operation
 
     async def call(self, caller: Caller, name: str, **stated: Unpack[CallArguments]) -> Json:
         """Return the answer's JSON; None where it has none. Raises Problem."""
@@ -111,7 +78,7 @@ class InnerCalls:
             parameters=(
                 None
                 if contract.parameters is None
-                else _checked_parameters(contract.parameters, stated["given"])
+                else checked_parameters(contract.parameters, stated["given"])
             ),
             body=(
                 None
@@ -146,7 +113,8 @@ def checked_body(model: type[M], values: Mapping[str, Json]) -> M:
         raise invalid(error, "body", model) from None
 
 
-def _checked_parameters(model: type[BaseModel], given: Mapping[str, Json]) -> BaseModel:
+def checked_parameters(model: type[BaseModel], given: Mapping[str, Json]) -> BaseModel:
+    """Return the values as the parameters of a call. Raises Problem."""
     try:
         checked = model.model_validate(
             {name: value for name, value in given.items() if value is not None}

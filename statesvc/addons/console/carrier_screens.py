@@ -249,10 +249,13 @@ class CarrierScreens:
         if is_on("mappings"):
             codes = await visit.call_api(_UNMAPPED, **at)
             mappings = await visit.call_api(_MAPPINGS, **at)
-            blocks += [heading("Unknown codes"), *draw(visit.calls.view(_UNMAPPED), codes)]
+            blocks += [
+                heading("Unknown codes"),
+                *draw(visit.calls.operation(_UNMAPPED).view, codes),
+            ]
             if mappings["items"]:
                 blocks.append(heading("Taught by operators"))
-                blocks += draw(visit.calls.view(_MAPPINGS), mappings)
+                blocks += draw(visit.calls.operation(_MAPPINGS).view, mappings)
         blocks += [heading("How it is read"), *draw(get_rollout.view, rollout)]
         if rollout["candidate"] is not None:
             diffs = await visit.call_api(

@@ -157,7 +157,7 @@ async def _would_state(visit: PageRequest, values: Values) -> DryRun:
     ]
     return DryRun(
         blocks=[
-            *draw(visit.calls.view(f"POST {_CALL}/preview"), would),
+            *draw(visit.calls.operation(f"POST {_CALL}/preview").view, would),
             Line("Those that wait follow from a minute later."),
             *changes("Hours", rows),
         ],

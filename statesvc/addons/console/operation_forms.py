@@ -22,9 +22,9 @@ from statesvc.addons.console.screen import (
     Values,
     changes,
 )
-from statesvc.http.call_progress import Progress
+from statesvc.http.call_progress import CallParts, Progress
 from statesvc.http.faces import FieldFace, Form
-from statesvc.http.inner_calls import Json
+from statesvc.http.inner_calls import Json, checked_body, checked_parameters
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, PartialChange, Route
 from statesvc.http.problem import Code, Problem
@@ -280,9 +280,10 @@ class _DeclaredForm:
             )
             view = view or self.operation.view
         else:
-            if order is not None:
-                visit.calls.check(self.operation.where, order)
-            visit.calls.check_parameters(self.operation.where, path)
+            if model is not None:
+                checked_body(model, order or {})
+            if self.operation.parameters is not None:
+                checked_parameters(self.operation.parameters, path)
             if self.previewed is not None:
                 asked = self.previewed.request
                 taken = {
@@ -311,7 +312,8 @@ class _DeclaredForm:
     ) -> DryRun:
         model, present = self.operation.request, await self._present(visit)
         changed = self._changed(order, present) or {}
-        visit.calls.check(self.operation.where, changed)
+        if model is not None:
+            checked_body(model, changed)
         if model is not None and "dry_run" in model.model_fields:
             await visit.call_api(self.operation.where, {**changed, "dry_run": True}, **path)
         shown = [
@@ -336,7 +338,9 @@ class _DeclaredForm:
         if operation.parts is None:
             answer = await visit.call_api(operation.where, order, **path)
         else:
-            progress, answer = await _made_part(visit, operation.where, order or {}, values, **path)
+            progress, answer = await _made_part(
+                visit, operation, operation.parts, order or {}, values, **path
+            )
             answer = {**answer, **progress.members}
         blocks = draw(self.form.view or operation.view, answer, stated)
         named = {**(answer or {}), **stated}
@@ -368,16 +372,20 @@ def _next_part(progress: Progress, values: Values, form: Form) -> Values | None:
 
 
 async def _made_part(
-    visit: PageRequest, name: str, order: Mapping[str, Json], values: Values, **given: Json
+    visit: PageRequest,
+    operation: Operation[Any],
+    parts: CallParts,
+    order: Mapping[str, Json],
+    values: Values,
+    **given: Json,
 ) -> tuple[Progress, Mapping[str, Json]]:
     """Make the next call of work in parts; return the progress with the former page's values."""
-    parts = visit.calls.parts(name)
     sums = {
         name: _count_in(values, name) for name in values if name.partition(".")[0] in parts.summed
     }
     cursor = values.get("cursor")
     answer = await visit.call_api(
-        name, {**order, **({"cursor": cursor} if cursor else {})}, **given
+        operation.where, {**order, **({"cursor": cursor} if cursor else {})}, **given
     )
     return Progress(total=_count_in(values), sums=sums).after(answer, parts), answer
 

@@ -83,9 +83,10 @@ async def show_report(visit: PageRequest) -> Mapping[str, Any]:
         chart = month_chart(by_month)
         blocks.append(Picture("By month of the promised day", chart, _LEGEND))
         blocks += [*draw(_LATE_PARCELS, late), *_files(wanted)]
+    model = visit.calls.operation(f"GET {_CALL}").parameters
     span = "" if "since" in wanted else " Shown: the last 90 days, and those to come."
     return {
-        "inputs": filters_of(visit.calls.parameters(f"GET {_CALL}"), *_FILTERS, values=wanted),
+        "inputs": [] if model is None else filters_of(model, *_FILTERS, values=wanted),
         "wanted": wanted,
         "blocks": [Line(_ABOUT + span), *blocks],
         "next_cursor": late["next_cursor"],

@@ -55,7 +55,6 @@ from statesvc.settings.renamed_variables import RENAMES
 from statesvc.settings.service_settings import SECTIONS, Settings
 from statesvc.settings.variable_names import sentences_on_unknown_variables
 
-HORIZON_DAYS_MIN: Final = 7
 CLOCK_SECONDS_OFF_MAX: Final = 1.0
 
 _SQL = queries("statesvc.cli.doctor", "checks")
@@ -274,22 +273,11 @@ async def _clock(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
 
 
 async def _partitions(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
-    for missing in await missing_partitions(connection):
-        yield fail("partitions", str(missing))
-    table, days = await _one(connection, "partition_horizon")
-    text = f"made for the next {days:.0f} days (nearest end: {table})"
-    if days < HORIZON_DAYS_MIN and table != "body":
-        yield fail(
-            "partitions",
-            f"{text}: a worker makes them ahead, is one running? Without them every append fails",
-        )
-    elif days < 1:
-        yield fail(
-            "partitions",
-            f"{text}: a worker makes them ahead, is one running? Without them webhooks are refused",
-        )
-    else:
-        yield ok("partitions", text)
+    missing = await missing_partitions(connection)
+    for each in missing:
+        yield fail("partitions", str(each))
+    if not missing:
+        yield ok("partitions", "none is missing")
 
 
 async def check_zones(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:

@@ -27,9 +27,8 @@ ORDER BY 1;
 SELECT e.evtname, e.evtenabled::text FROM pg_event_trigger e WHERE e.evtname = ANY (%(names)s::text[]);
 
 -- name: seal_state
--- Return what the newest checkpoint covers, and how long the oldest batch has been waiting for its place.
-SELECT coalesce((SELECT max(c.tree_size) FROM statesvc.checkpoint c), 0),
-    (SELECT extract(epoch FROM statesvc.clock() - min(u.recorded_from))::float8 FROM statesvc.unsealed u);
+-- Return what the newest checkpoint covers.
+SELECT coalesce(max(c.tree_size), 0) FROM statesvc.checkpoint c;
 
 -- name: owned_log
 -- Return whether the role that asks could change the log: it owns its tables or is a superuser.

@@ -160,14 +160,14 @@ def test_a_command_without_a_document_refuses_to_print_one(
     [
         (
             "shipments show",
-            "carrier and tracking_number are missing; see `statesvc shipments show --help`",
+            "required: carrier, tracking_number; see `statesvc shipments show --help`",
         ),
-        ("shipments show ups", "tracking_number is missing; see"),
-        ("shipments find --reference", "--reference needs a value; see"),
-        ("shipments list --limit many", "--limit takes a whole number, not 'many'; see"),
+        ("shipments show ups", "required: tracking_number; see"),
+        ("shipments find --reference", "argument --reference: expected one argument; see"),
+        ("shipments list --limit many", "argument --limit: invalid int value: 'many'; see"),
         (
             "shipments list --status delivred",
-            "--status cannot be 'delivred': did you mean delivered or delivery_attempted; see",
+            "argument --status: invalid choice: 'delivred' (choose from",
         ),
         ("shipments list --stauts delivered", "unknown option --stauts; did you mean --status?"),
         # --wait was removed, and is only accepted
