@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 
 from statesvc.api.dead_letter_words import cause_words
 from statesvc.api.process_checks import process_findings
-from statesvc.api.status_facts import Facts, Pushes, read_facts
+from statesvc.api.status_facts import Facts, HourOfPushes, read_facts
 from statesvc.api.subscription_checks import slow_findings, unsent_findings
 from statesvc.background.duration import duration
 from statesvc.health.database_sample import UNSEALED_SECONDS_MAX, Sample
@@ -67,7 +67,7 @@ class ServiceStatus:
 
     sample: Sample
     queue: QueueDepths
-    pushes: Mapping[str, Pushes]
+    pushes: Mapping[str, HourOfPushes]
     troubles: list[Finding]
 
     @property

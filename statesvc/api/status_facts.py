@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from psycopg import AsyncConnection
 
@@ -35,7 +35,8 @@ NOTIFICATION_SECONDS_MAX: Final = 900.0
 _COUNT_MAX: Final = 10_000
 
 
-class Pushes(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class HourOfPushes:
     """Pushes of a carrier within the last hour."""
 
     accepted: int
@@ -75,7 +76,7 @@ class Facts:
     left: Sequence[UnreadShare]
     unsent: Sequence[Unsent]
     spools: Sequence[SpoolState]
-    pushes: Mapping[str, Pushes]
+    pushes: Mapping[str, HourOfPushes]
     unread: Sequence[Finding]
     """Parts that could not be read; they yield no findings."""
 
@@ -151,7 +152,8 @@ async def read_facts(connection: AsyncConnection[Any]) -> Facts:
         unsent=[Unsent(*row) for row in await rows("subscriptions", "unsent", asked)],
         spools=await part("spool", lambda: read_spools(connection), otherwise=[]),
         pushes={
-            carrier_id: Pushes(*counts) for carrier_id, *counts in await rows("pushes", "pushes")
+            carrier_id: HourOfPushes(*counts)
+            for carrier_id, *counts in await rows("pushes", "pushes")
         },
         unread=status_parts.findings(),
     )

@@ -1,13 +1,14 @@
 """`GET /v1/status`: the service's status, for `statesvc status` and the console's first page."""
 
 from dataclasses import asdict
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from statesvc.api import kit
 from statesvc.api.service_status import ServiceStatus, read_status
+from statesvc.api.status_facts import HourOfPushes
 from statesvc.health.finding import Finding
 from statesvc.health.reconciler import PromiseStatus
 from statesvc.health.running_processes import last_minute
@@ -56,14 +57,6 @@ class MinuteOfPushes(TypedDict):
     refused: Annotated[dict[str, int], Field(description="By the code of the problem.")]
 
 
-class HourOfPushes(TypedDict):
-    """Pushes of a carrier within the last hour."""
-
-    accepted: int
-    duplicates: int
-    refused: int
-
-
 class ShownStatus(TypedDict):
     """Status of the service."""
 
@@ -110,9 +103,7 @@ def shown_status(status: ServiceStatus, *, console_url: str | None = None) -> Sh
             "refused": dict(minute.refused),
         },
         "queue": status.queue,
-        "pushes_last_hour": {
-            carrier_id: _pushes(pushes._asdict()) for carrier_id, pushes in status.pushes.items()
-        },
+        "pushes_last_hour": dict(status.pushes),
         "last_pushes": dict(sample.last_pushes),
         "processes": dict(sample.processes),
         "oldest_unsealed_seconds": sample.oldest_unsealed_seconds,
@@ -132,14 +123,6 @@ def shown_finding(trouble: Finding, *, console_url: str | None = None) -> ShownF
 
 def _path(page: str | None) -> str | None:
     return None if page is None else f"docs/runbook/{page}.md"
-
-
-def _pushes(counts: dict[str, Any]) -> HourOfPushes:
-    return {
-        "accepted": counts["accepted"],
-        "duplicates": counts["duplicates"],
-        "refused": counts["refused"],
-    }
 
 
 OPERATIONS: Final = (get_status,)

@@ -5,8 +5,6 @@ the stream after the last `cursor`; no transition is missed or repeated in betwe
 with its proofs is `/v1/feed`, for scope `audit`.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from psycopg import AsyncConnection
@@ -26,20 +24,6 @@ from statesvc.shipments.models import StatusChange, TimeText
 _CHOICES_MAX: Final = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Transitions that a client asked for; an empty collection: any."""
-
-    carriers: Collection[str] = frozenset()
-    statuses: Collection[str] = frozenset()
-
-    def takes(self, *, carrier_id: str, status: str) -> bool:
-        """Return whether the client wants a transition of this carrier to this status."""
-        return (not self.carriers or carrier_id in self.carriers) and (
-            not self.statuses or status in self.statuses
-        )
-
-
 class TransitionChoice(BaseModel):
     """Transitions that a client asks for."""
 
@@ -54,9 +38,11 @@ class TransitionChoice(BaseModel):
         Field(max_length=_CHOICES_MAX, description="Only to these statuses; none: to any."),
     ] = []
 
-    @property
-    def selection(self) -> Selection:
-        return Selection(carriers=frozenset(self.carrier_id), statuses=frozenset(self.status))
+    def takes(self, *, carrier_id: str, status: str) -> bool:
+        """Return whether the client wants a transition of this carrier to this status."""
+        return (not self.carrier_id or carrier_id in self.carrier_id) and (
+            not self.status or status in self.status
+        )
 
 
 class StreamedTransition(StatusChange):
@@ -128,13 +114,6 @@ class TransitionFeed(TypedDict):
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    items: list[StreamedTransition]
-    last_index: int
-    """End of the part of the log that was read."""
-
-
 @kit.operation(
     "GET /v1/feed/transitions",
     scope="read",
@@ -151,7 +130,6 @@ async def list_transitions(
     stream with the same `after`. 410 as there.
     """
     wanted = call.parameters
-    selection = wanted.selection
     async with context.pool.connection() as connection:
         end = LogEnd.of(await latest_head(connection))
         try:
@@ -162,24 +140,23 @@ async def list_transitions(
                     f"the log has {end.tree_size} entries: `after` was given by another log",
                 )
             entries = range(after.index + 1, end.tree_size)
-            found = await _read(connection, context, selection, entries, limit=wanted.limit)
+            items, last = await _read(connection, context, wanted, entries)
         except LostCursorError as error:
             raise lost_cursor(error) from error
         except MissingEntryError as error:
             raise kit.Problem(kit.Code.INTERNAL_ERROR, str(error)) from error
-    cursor = str(LogCursor(end.epoch, found.last_index))
-    more = found.last_index + 1 < end.tree_size
-    return {"items": found.items, "next_cursor": cursor if more else None, "cursor": cursor}
+    cursor = str(LogCursor(end.epoch, last))
+    more = last + 1 < end.tree_size
+    return {"items": items, "next_cursor": cursor if more else None, "cursor": cursor}
 
 
 async def _read(
     connection: AsyncConnection[Any],
     context: kit.Context,
-    selection: Selection,
+    wanted: TransitionFeedParameters,
     entries: range,
-    *,
-    limit: int,
-) -> _Found:
+) -> tuple[list[StreamedTransition], int]:
+    """Return the wanted transitions, and the last index that was read."""
     items: list[StreamedTransition] = []
     archive = context.log_archive()
     begin, end = entries.start, entries.stop
@@ -190,12 +167,12 @@ async def _read(
         for transition in await read_transitions(
             connection, begin=begin, end=page_end, archive=archive
         ):
-            if selection.takes(carrier_id=transition.carrier_id, status=transition.to_status):
+            if wanted.takes(carrier_id=transition.carrier_id, status=transition.to_status):
                 items.append(streamed(transition))
-                if len(items) == limit:
-                    return _Found(items, transition.index)
+                if len(items) == wanted.limit:
+                    return items, transition.index
         begin = page_end
-    return _Found(items, begin - 1)
+    return items, begin - 1
 
 
 OPERATIONS: Final = (list_transitions,)

@@ -23,7 +23,7 @@ from aiohttp import web
 
 from statesvc.addons.stream.tail import Pages
 from statesvc.addons.stream.window import PING, Frame, Window
-from statesvc.api.transition_operations import Selection
+from statesvc.api.transition_operations import TransitionChoice
 from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.log.feed import MissingEntryError
 
@@ -116,7 +116,7 @@ class Follower:
         *,
         window: Window,
         pages: Pages,
-        selection: Selection,
+        selection: TransitionChoice,
         next_index: int,
         may_go_on: Callable[[], Awaitable[bool]],
         count: Callable[[int], None],

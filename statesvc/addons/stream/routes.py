@@ -85,7 +85,7 @@ def stream_route(streams: Streams, tickets: Tickets) -> Route:
         asked = parameters(request, StreamParameters)
         return await streams.serve(
             request,
-            selection=asked.selection if asked.ticket is None else tickets.selection(asked.ticket),
+            selection=asked if asked.ticket is None else tickets.selection(asked.ticket),
             after=_last_event_id(request, asked.after),
             # the ticket is the whole right: no cookie or key of the browser is involved, so a page
             # of any origin may read what it opens

@@ -16,7 +16,7 @@ from statesvc.addons.stream.follower import PING_SECONDS, Channel, Follower, Str
 from statesvc.addons.stream.tail import ENTRIES_MAX, Hearing, Pages, Tail
 from statesvc.addons.stream.window import FRAMES_MAX, Window, opening_frame, reset_frames
 from statesvc.api.log_operations import lost_cursor
-from statesvc.api.transition_operations import Selection
+from statesvc.api.transition_operations import TransitionChoice
 from statesvc.database.pool import Connections
 from statesvc.http.keys.api_keys import Keys, caller_of
 from statesvc.http.keys.key_store import Scope
@@ -111,7 +111,7 @@ class Streams:
         self,
         request: web.Request,
         *,
-        selection: Selection,
+        selection: TransitionChoice,
         after: LogCursor | None,
         any_origin: bool = False,
     ) -> web.StreamResponse:

@@ -15,7 +15,7 @@ from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
 from statesvc.api import kit
-from statesvc.api.transition_operations import Selection, TransitionChoice
+from statesvc.api.transition_operations import TransitionChoice
 from statesvc.http.keys.api_keys import Caller, Keys
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.keys.signed_token import TokenRefusedError, TokenSigner
@@ -83,12 +83,10 @@ class Tickets:
             raise _refused("the key that made it is good no more")
         return caller
 
-    def selection(self, ticket: str) -> Selection:
+    def selection(self, ticket: str) -> TransitionChoice:
         """Return the selection of a ticket that `bearer` has accepted."""
         claims = self.signer.read(_PURPOSE, ticket)
-        return Selection(
-            carriers=frozenset(claims["carriers"]), statuses=frozenset(claims["statuses"])
-        )
+        return TransitionChoice(carrier_id=claims["carriers"], status=claims["statuses"])
 
     @property
     def credential(self) -> Credential:

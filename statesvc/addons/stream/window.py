@@ -15,7 +15,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from events.entry.kinds import FIRST_EPOCH
-from statesvc.api.transition_operations import Selection, StreamedTransition, streamed
+from statesvc.api.transition_operations import StreamedTransition, TransitionChoice, streamed
 from statesvc.log.cursor import LogCursor
 from statesvc.log.transitions import SealedTransition
 
@@ -135,7 +135,7 @@ class Window:
             self.begin = self._frames[surplus - 1].index + 1
             del self._frames[:surplus]
 
-    def step(self, next_index: int, selection: Selection, *, limit: int) -> WindowStep:
+    def step(self, next_index: int, selection: TransitionChoice, *, limit: int) -> WindowStep:
         """Return at most `limit` frames of the selection from `next_index` on.
 
         `next_index` is not before `begin`.

@@ -9,11 +9,11 @@ from statesvc.addons.stream.admission import CHECKS, CLOSED_SECONDS, LATE_SECOND
 from statesvc.addons.stream.routes import stream_route
 from statesvc.addons.stream.tickets import Tickets
 from statesvc.addons.stream.window import Frame, Window
-from statesvc.api.transition_operations import Selection
+from statesvc.api.transition_operations import TransitionChoice
 from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.http.openapi import build_document
 
-ANY = Selection()
+ANY = TransitionChoice()
 
 
 def frame(index: int) -> Frame:
@@ -71,8 +71,8 @@ def test_a_reader_who_knows_a_newer_head_than_the_window_does_not_go_back() -> N
 def test_what_nobody_selected_is_passed_at_once() -> None:
     window = Window(0)
     window.extend([frame(index) for index in range(100)], end=100)
-    assert window.step(0, Selection(carriers={"usps"}), limit=1).next_index == 100
-    step = window.step(0, Selection(carriers={"ups"}), limit=3)
+    assert window.step(0, TransitionChoice(carrier_id=["usps"]), limit=1).next_index == 100
+    step = window.step(0, TransitionChoice(carrier_id=["ups"]), limit=3)
     assert ([each.index for each in step.frames], step.next_index) == ([1, 3, 5], 7)
 
 
