@@ -46,6 +46,9 @@ _SECRETS: Final = {
     re.compile(
         r'"[^"]+-(ingress|api|worker|notifier|sealer)-\d+-[0-9a-f]{8}"'
     ): r'"host-\1-100-01234567"',
+    re.compile(r'("last_pushes": \{"\w+": )[\d.]+'): r"\g<1>1777881600.25",
+    re.compile(r'("\w+_seconds(?:_ago)?": )\d+\.\d+'): r"\g<1>0.25",
+    re.compile(r'("database_bytes": )\d+'): r"\g<1>15000000",
     re.compile(r"\bwhsec_[\w+/=-]+"): "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD",
     re.compile(r"\bwhpk_[\w+/=-]+"): "whpk_C2FVsBQIhrscChlQIMV+b5sSYspob7oDAAAAAAA=",
 }

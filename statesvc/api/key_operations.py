@@ -244,7 +244,7 @@ async def create_api_key(context: kit.Context, call: kit.Call[None, KeyRequest])
             title="Revoke key {key_id}",
             button="Revoke",
             would=kit.Sentences(
-                "The key opens nothing within 5 seconds. Subscriptions that no other key of its"
+                "Processes that know the key take it for up to 5 seconds more. Subscriptions that no other key of its"
                 " owner covers are disabled."
             ),
             then=_LIST,
@@ -255,7 +255,7 @@ async def create_api_key(context: kit.Context, call: kit.Call[None, KeyRequest])
 async def revoke_api_key(context: kit.Context, call: kit.Call[KeyParameters, None]) -> RevokedKey:
     """Revoke an API key.
 
-    In effect within 5 seconds. Subscriptions that no other key of its owner covers are
+    Processes that know it take it for up to 5 seconds more. Subscriptions that no other key of its owner covers are
     disabled. 409 if the key is revoked already; a repeated call publishes the tombstones that
     the former could not. Recorded as an operator action.
     """

@@ -14,7 +14,7 @@ NO_PLACE: Final = (
 
 
 def revoked(answer: Answer) -> Iterator[str]:
-    yield f"Key {answer['key_id']} is revoked; in effect within 5 s."
+    yield f"Key {answer['key_id']} is revoked; processes that know it take it for up to 5 s more."
     if not answer["tombstones"]:
         yield NO_PLACE
     for subscription_id in answer["disabled_subscriptions"]:

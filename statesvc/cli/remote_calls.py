@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from statesvc import __version__
@@ -13,6 +13,7 @@ from statesvc.cli.api_calls import CallRefusedError, Calls, File, Json, ServiceA
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import ListedOperation, operation_named
 from statesvc.cli.service_profile import Service
+from statesvc.http.views import path_segment
 
 # Allowance for the network beyond the service's own deadline.
 _SPARE_SECONDS: Final = 10.0
@@ -74,7 +75,7 @@ class RemoteCalls(Calls):
         method, _, path = operation.where.partition(" ")
         stated = {name: _text(value) for name, value in given.items() if value is not None}
         in_path = {
-            name: quote(value, safe="")
+            name: path_segment(value)
             for name, value in stated.items()
             if f"{{{name}}}" in path and isinstance(value, str)
         }

@@ -245,7 +245,7 @@ def _cell(column: Column, row: Answer) -> Cell:
     names = _names(column.link)
     if any(member_of(row, name) is None for name in names):
         return Cell(value)
-    parts = {name: quote(str(member_of(row, name)), safe="") for name in names}
+    parts = {name: path_segment(member_of(row, name)) for name in names}
     return Cell(value, _WORDS.vformat(column.link, (), parts))
 
 
@@ -310,6 +310,15 @@ def counted(count: int, noun: str) -> str:
 
 def _names(text: str) -> list[str]:
     return [name for _, name, _, _ in _WORDS.parse(text) if name]
+
+
+def path_segment(value: object) -> str:
+    """Quote a value for a path.
+
+    Clients take `..` for a step up: a hyphen, which no tracking number counts, prevents that.
+    """
+    text = str(value)
+    return f"{text}-" if text in {".", ".."} else quote(text, safe="")
 
 
 def member_names(text: str) -> set[str]:

@@ -10,7 +10,6 @@ import hmac
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
-from urllib.parse import quote
 
 from aiohttp import hdrs, web
 
@@ -33,7 +32,7 @@ from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import NOT_FOUND, OK, UNAUTHORIZED, Code, Problem
-from statesvc.http.views import Line
+from statesvc.http.views import Line, path_segment
 
 LOGIN: Final = "/console/login"
 WHY_CHARS_MAX: Final = 1000
@@ -295,7 +294,7 @@ class ScreenFrame:
                 "back": visit.at(
                     action.back.format_map(
                         {
-                            name: quote(part, safe="")
+                            name: path_segment(part)
                             for name, part in visit.request.match_info.items()
                         }
                     )

@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime
 from enum import Enum
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
-from urllib.parse import quote
 
 from pydantic import AwareDatetime, BaseModel, WithJsonSchema
 from pydantic.fields import FieldInfo
@@ -28,7 +27,15 @@ from statesvc.http.inner_calls import Json, checked_body, checked_parameters
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import Operation, PartialChange, Route
 from statesvc.http.problem import Code, Problem
-from statesvc.http.views import Line, Sentences, draw, member_names, member_of, sentence
+from statesvc.http.views import (
+    Line,
+    Sentences,
+    draw,
+    member_names,
+    member_of,
+    path_segment,
+    sentence,
+)
 
 _TIMES: Final = frozenset({datetime, AwareDatetime})
 _YES_OR_NO: Final = (("", "any"), ("true", "yes"), ("false", "no"))
@@ -344,7 +351,7 @@ class _DeclaredForm:
             answer = {**answer, **progress.members}
         blocks = draw(self.form.view or operation.view, answer, stated)
         named = {**(answer or {}), **stated}
-        parts = {name: quote(str(value), safe="") for name, value in named.items()}
+        parts = {name: path_segment(value) for name, value in named.items()}
         then = sentence(self.form.then, parts) or self.form.then
         is_over = progress is None or (not progress.goes_on and not values.get("cursor"))
         said = [block.text for block in blocks if isinstance(block, Line) and not block.is_refusal]

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from markupsafe import Markup
 
@@ -33,6 +33,7 @@ from statesvc.http.inner_calls import Json
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.paging import LIMIT_MAX
 from statesvc.http.problem import Code, Problem
+from statesvc.http.views import path_segment
 from statesvc.seams import is_on
 from statesvc.shipments.plain_names import carrier_name, spaced
 from statesvc.shipments.printed_times import stated_instant
@@ -53,7 +54,7 @@ def path_of(shipment: Mapping[str, Any], *, is_one_of_several: bool = False) -> 
 
     `is_one_of_several`: the number alone leads to another shipment.
     """
-    parts = [quote(shipment[name], safe="") for name in ("carrier_id", "tracking_number")]
+    parts = [path_segment(shipment[name]) for name in ("carrier_id", "tracking_number")]
     path = f"{LIST}/{'/'.join(parts)}"
     if not is_one_of_several and not shipment["discriminator"]:
         return path

@@ -66,6 +66,18 @@ async def test_a_number_in_any_spelling_leads_to_its_page(
     )
 
 
+async def test_a_number_that_is_a_step_in_a_path_has_a_page_and_a_call(
+    console: ConsoleClient, scan: Statement
+) -> None:
+    await console.api.carriers.push(scan("..", Status.IN_TRANSIT))
+    await console.log_in("read")
+    found = await console.get("/console/shipments?q=..-")
+    assert found.headers["Location"] == "/console/shipments/ups/..-"
+    assert "In transit" in await console.text("/console/shipments/ups/..-")
+    answer = await console.api.get("/v1/shipments/ups/..-", scopes="read")
+    assert answer.body["tracking_number"] == ".."
+
+
 async def test_a_shipment_is_found_by_a_part_of_its_number(
     console: ConsoleClient, scan: Statement
 ) -> None:
