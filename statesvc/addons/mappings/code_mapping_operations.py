@@ -4,7 +4,7 @@ A preview changes no data; teaching is an operator action; reading the history a
 calls, like a replay.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -68,22 +68,10 @@ async def list_code_mappings(
 
     Those in effect, next to the entry of this release's own table.
     """
-    wanted = call.parameters
-    carrier = context.carrier(wanted.carrier_id)
-    bound_to: dict[str, Any] = {"list": "mappings", "carrier_id": wanted.carrier_id}
-    before = kit.before_number(wanted.cursor, bound_to)
+    carrier_id = context.carrier(call.parameters.carrier_id).carrier_id
     async with context.pool.connection() as connection:
-        rows = await current_mappings(connection, carrier_id=wanted.carrier_id)
-        rows = sorted(
-            (row for row in rows if row.kind is not None and row.revision < before),
-            key=lambda row: -row.revision,
-        )
-        page = rows[: wanted.limit]
-        items = await _listed(context, connection, call, carrier, page)
-    return kit.Page(
-        items,
-        kit.encode_cursor([page[-1].revision], bound_to) if len(rows) > wanted.limit else None,
-    )
+        rows = await current_mappings(connection, carrier_id=carrier_id)
+        return await _page(context, connection, call, rows, {"carrier_id": carrier_id})
 
 
 @kit.operation(
@@ -110,46 +98,18 @@ async def list_mapped_codes(
     carrier that this release does not know is left out.
     """
     wanted = call.parameters
-    bound_to: dict[str, Any] = {
-        "list": "mapped-codes",
-        "carrier_id": wanted.carrier_id,
-        "revision": wanted.revision,
-    }
-    before = kit.before_number(wanted.cursor, bound_to)
     context.refuse_unknown(wanted.carrier_id)
     async with context.pool.connection() as connection:
         if wanted.revision is None:
-            rows = [
-                row
-                for row in await current_mappings(connection, carrier_id=wanted.carrier_id)
-                if row.kind is not None
-            ]
+            rows = await current_mappings(connection, carrier_id=wanted.carrier_id)
         else:
             row = await find_mapping(connection, wanted.revision)
             if row is None or wanted.carrier_id not in {None, row.carrier_id}:
                 raise kit.Problem(kit.Code.NOT_FOUND, f"there is no revision {wanted.revision}")
             rows = await mapping_history(connection, row.code)
-        known = (
-            row for row in rows if row.revision < before and row.carrier_id in context.carriers()
-        )
-        rows = sorted(known, key=lambda row: -row.revision)
-        page = rows[: wanted.limit]
-        items = [
-            item
-            for carrier_id in dict.fromkeys(row.carrier_id for row in page)
-            for item in await _listed(
-                context,
-                connection,
-                call,
-                context.carrier(carrier_id),
-                [row for row in page if row.carrier_id == carrier_id],
-            )
-        ]
-    items.sort(key=lambda item: -item.revision)
-    return kit.Page(
-        items,
-        kit.encode_cursor([page[-1].revision], bound_to) if len(rows) > wanted.limit else None,
-    )
+        rows = [row for row in rows if row.carrier_id in context.carriers()]
+        bound_to = {"carrier_id": wanted.carrier_id, "revision": wanted.revision}
+        return await _page(context, connection, call, rows, bound_to)
 
 
 @kit.operation(
@@ -314,7 +274,25 @@ async def get_code_mapping(
     async with context.pool.connection() as connection:
         row = await stored_mapping(connection, carrier.carrier_id, call.parameters.revision)
         rows = await mapping_history(connection, row.code)
-        return kit.Page(await _listed(context, connection, call, carrier, rows), None)
+        return kit.Page(await _listed(context, connection, call, rows), None)
+
+
+async def _page(
+    context: kit.Context,
+    connection: AsyncConnection[Any],
+    call: kit.Call[MappingsParameters, None] | kit.Call[MappedCodesParameters, None],
+    rows: Sequence[CodeMapping],
+    bound_to: Mapping[str, Any],
+) -> kit.Page[ListedMapping]:
+    """Return the rows from the cursor on, the newest first."""
+    wanted, bound_to = call.parameters, {"list": "mappings", **bound_to}
+    before = kit.before_number(wanted.cursor, bound_to)
+    left = sorted((row for row in rows if row.revision < before), key=lambda row: -row.revision)
+    page = left[: wanted.limit]
+    return kit.Page(
+        await _listed(context, connection, call, page),
+        kit.encode_cursor([page[-1].revision], bound_to) if len(left) > wanted.limit else None,
+    )
 
 
 async def _listed(
@@ -323,29 +301,26 @@ async def _listed(
     call: kit.Call[MappingsParameters, None]
     | kit.Call[MappedCodesParameters, None]
     | kit.Call[MappingParameters, None],
-    carrier: Carrier,
     rows: Sequence[CodeMapping],
 ) -> list[ListedMapping]:
     personal = kit.reads_personal(call, call.parameters.include)
-    texts = await mapped_texts(connection, await context.keyring(), carrier)
-    if personal:
-        await _record(context, connection, call, carrier, rows)
-    return [listed(carrier, row, texts, shows_texts=personal) for row in rows]
-
-
-async def _record(
-    context: kit.Context,
-    connection: AsyncConnection[Any],
-    call: kit.Call[Any, Any],
-    carrier: Carrier,
-    rows: Sequence[CodeMapping],
-) -> None:
-    """Record the reader of operators' texts, which may be personal."""
-    if any(row.code.stand_ins for row in rows):
-        target = f"mapped texts of {carrier.carrier_id}"
+    keyring = await context.keyring()
+    carriers = {row.carrier_id: context.carrier(row.carrier_id) for row in rows}
+    texts = {
+        carrier_id: await mapped_texts(connection, keyring, carrier)
+        for carrier_id, carrier in carriers.items()
+    }
+    # operators' texts may be personal
+    read = {row.carrier_id for row in rows if personal and row.code.stand_ins}
+    for carrier_id in sorted(read):
+        target = f"mapped texts of {carrier_id}"
         await context.readings.record(
-            connection, call, name="mappings", target=target, carrier_id=carrier.carrier_id
+            connection, call, name="mappings", target=target, carrier_id=carrier_id
         )
+    return [
+        listed(carriers[row.carrier_id], row, texts[row.carrier_id], shows_texts=personal)
+        for row in rows
+    ]
 
 
 async def stored_mapping(

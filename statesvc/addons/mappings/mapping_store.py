@@ -71,10 +71,11 @@ class CodeMapping:
 async def current_mappings(
     connection: AsyncConnection[Any], *, carrier_id: str | None = None
 ) -> list[CodeMapping]:
-    """Return the latest row of each code, of a single carrier or of all."""
+    """Return the rows in effect, of a single carrier or of all."""
     cursor = connection.cursor(row_factory=class_row(CodeMapping))
     await cursor.execute(_SQL["current_mappings"], {"carrier_id": carrier_id})
-    return await cursor.fetchall()
+    # the latest row of a code may take its mapping back
+    return [row for row in await cursor.fetchall() if row.kind is not None]
 
 
 async def mapping_history(connection: AsyncConnection[Any], code: MappedCode) -> list[CodeMapping]:
