@@ -4,8 +4,9 @@ workers also fill by themselves.
 
 import argparse
 import asyncio
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from psycopg import AsyncConnection
 
@@ -64,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         case "log":
             return _archive_log(options, settings, folder)
         case "list":
-            return asyncio.run(_list(settings, as_json=options.json))
+            return asyncio.run(_list_days(settings, as_json=options.json))
         case "run":
             return asyncio.run(_run(settings, folder, as_json=options.json))
         case "lost":
@@ -73,48 +74,72 @@ def run(options: argparse.Namespace) -> int:
             return asyncio.run(_verify(settings, folder, as_json=options.json))
 
 
-async def _list(settings: Settings, *, as_json: bool) -> int:
+# By the columns of both ledgers: the first of these that a day or a month has.
+_STATES: Final = (
+    ("expired_at", "expired"),
+    ("lost_at", "LOST"),
+    ("fault", "FAULTY"),
+    ("dropped_at", "archived"),
+    ("failure", "FAILED"),
+    ("leaving_at", "leaving"),
+    ("verified_at", "verified"),
+    ("written_at", "written"),
+)
+
+
+def _state(period: DayRecord | LogMonth) -> str:
+    return next((state for name, state in _STATES if getattr(period, name, None)), "begun")
+
+
+async def _list_days(settings: Settings, *, as_json: bool) -> int:
     async with service_connection(settings) as connection:
         ledger = await archives(connection)
+    rows = [
+        (each.day, _state(each), each.bodies, each.unopened, each.erased, each.size_bytes)
+        for each in ledger
+    ]
+    columns = ("DAY", "STATE", "BODIES", "UNOPENED", "ERASED", "BYTES")
+    return _write_ledger(ledger, columns, rows, as_json=as_json)
+
+
+async def _list_months(settings: Settings, *, as_json: bool) -> int:
+    async with service_connection(settings) as connection:
+        ledger = await months(connection)
+    rows = [
+        (f"{each.month:%Y-%m}", _state(each), each.entries, _range(each), each.size_bytes)
+        for each in ledger
+    ]
+    columns = ("MONTH", "STATE", "ENTRIES", "INDEXES", "BYTES")
+    return _write_ledger(ledger, columns, rows, as_json=as_json)
+
+
+def _range(month: LogMonth) -> str:
+    return "" if month.first_index is None else f"{month.first_index}..{month.last_index}"
+
+
+def _write_ledger(
+    ledger: Sequence[DayRecord | LogMonth],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    as_json: bool,
+) -> int:
     if as_json:
         write_json(
-            [
-                asdict(archive) | {"sha256": archive.sha256.hex() if archive.sha256 else None}
-                for archive in ledger
-            ]
+            [{name: _plain(value) for name, value in asdict(each).items()} for each in ledger]
         )
     elif ledger:
+        files = (each.file_name for each in ledger)
         write_table(
-            ("DAY", "STATE", "BODIES", "UNOPENED", "ERASED", "BYTES", "FILE"),
-            [
-                (
-                    archive.day,
-                    _state(archive),
-                    archive.bodies,
-                    archive.unopened,
-                    archive.erased,
-                    archive.size_bytes,
-                    archive.file_name,
-                )
-                for archive in ledger
-            ],
+            (*columns, "FILE"), [(*row, name) for row, name in zip(rows, files, strict=True)]
         )
     else:
         write_line("nothing was archived yet")
     return 0
 
 
-def _state(archive: DayRecord) -> str:
-    steps = (
-        (archive.expired_at, "expired"),
-        (archive.lost_at, "LOST"),
-        (archive.fault, "FAULTY"),
-        (archive.dropped_at, "archived"),
-        (archive.failure, "FAILED"),
-        (archive.verified_at, "verified"),
-        (archive.written_at, "written"),
-    )
-    return next((name for reached, name in steps if reached), "begun")
+def _plain(value: object) -> object:
+    return value.hex() if isinstance(value, bytes) else value
 
 
 async def _run(settings: Settings, folder: ArchivePath, *, as_json: bool) -> int:
@@ -251,53 +276,6 @@ def _archive_log(options: argparse.Namespace, settings: Settings, folder: Archiv
             exit_code=2,
         )
     return asyncio.run(_archive_months(settings, folder, hot_months, options))
-
-
-async def _list_months(settings: Settings, *, as_json: bool) -> int:
-    async with service_connection(settings) as connection:
-        ledger = await months(connection)
-    if as_json:
-        digests = (
-            {name: digest.hex() if digest else None for name, digest in _digests(month)}
-            for month in ledger
-        )
-        write_json([asdict(month) | shown for month, shown in zip(ledger, digests, strict=True)])
-    elif ledger:
-        rows = [
-            (
-                f"{each.month:%Y-%m}",
-                _month_state(each),
-                each.entries,
-                _range(each),
-                each.size_bytes,
-                each.file_name,
-            )
-            for each in ledger
-        ]
-        write_table(("MONTH", "STATE", "ENTRIES", "INDEXES", "BYTES", "FILE"), rows)
-    else:
-        write_line("nothing of the log was archived yet")
-    return 0
-
-
-def _month_state(month: LogMonth) -> str:
-    steps = (
-        (month.lost_at, "LOST"),
-        (month.dropped_at, "archived"),
-        (month.failure, "FAILED"),
-        (month.leaving_at, "leaving"),
-        (month.verified_at, "verified"),
-        (month.written_at, "written"),
-    )
-    return next((name for reached, name in steps if reached), "begun")
-
-
-def _digests(month: LogMonth) -> tuple[tuple[str, bytes | None], ...]:
-    return ("sha256", month.sha256), ("index_sha256", month.index_sha256)
-
-
-def _range(month: LogMonth) -> str:
-    return "" if month.first_index is None else f"{month.first_index}..{month.last_index}"
 
 
 async def _archive_months(

@@ -46,7 +46,7 @@ async def test_a_month_is_announced_archived_listed_and_verified(
 ) -> None:
     await install_guard(archiver.database.superuser_dsn)
     await archiver.two_months()
-    assert "nothing of the log was archived yet" in await shell("archive", "log", "--list")
+    assert "nothing was archived yet" in await shell("archive", "log", "--list")
     assert "STATESVC_ARCHIVE_LOG_HOT_MONTHS is not set" in await shell(
         "archive", "log", exit_code=2
     )
