@@ -121,7 +121,7 @@ def _lines(settings: Iterable[DocumentedSetting], chosen: Mapping[str, str]) -> 
             yield from (
                 f"# {line}"
                 for line in wrap(
-                    " ".join(setting.meaning.split()),
+                    setting.meaning,
                     WIDTH,
                     break_long_words=False,
                     break_on_hyphens=False,

@@ -33,7 +33,8 @@ def documented_settings(*, renames: Renames = RENAMES) -> Iterator[DocumentedSet
     for section in SECTIONS:
         for name, field in section.model_fields.items():
             variable = variable_of(section, name, field)
-            meaning = (field.description or "") + _old_name(variable, renames)
+            # a description is wrapped as the code is
+            meaning = " ".join((field.description or "").split()) + _old_name(variable, renames)
             yield DocumentedSetting(section.__doc__ or "", variable, field.default, meaning)
     for prefix, meaning in CARRIER_VARIABLES.items():
         text = meaning + _old_name(prefix, renames)

@@ -59,7 +59,7 @@ class DatabaseSettings(Section):
     """
     auditor_url: SecretStr | None = None
     """Database address as a role that only reads the log: `statesvc verify` uses it where it
-    is set. Default: none.
+    is set.
     """
     auditor_role: Annotated[str, Field(min_length=1, max_length=63)] = "statesvc_auditor"
     """Name of that role: if the server has it, `statesvc migrate` grants its reading rights,
@@ -69,7 +69,7 @@ class DatabaseSettings(Section):
     """Program, with its arguments, that prints the password of each address above that has none:
     asked at each connect, so that tokens of
     a provider and rotated secrets need no restart. `{host}`, `{port}`, `{user}`, `{dbname}` are the
-    address's. Default: none.
+    address's.
     """
     data_dir: Path = Path(".statesvc")
     """Folder of the embedded server and of generated keys."""
@@ -104,7 +104,7 @@ class KeySettings(Section):
     generated."""
     kms_url: SecretStr | None = None
     """KMS that holds the master key: `command:/path/to/program`, or
-    `vault+https://host:8200/v1/transit/keys/name`. Default: none.
+    `vault+https://host:8200/v1/transit/keys/name`.
     """
     kms_token: SecretStr | None = None
     """Token for Vault."""
@@ -326,7 +326,7 @@ class CheckpointSettings(Section):
     model_config = config("CHECKPOINT_")
 
     stamp_url: Annotated[str | None, Field(pattern=r"^https?://\S+$", max_length=2000)] = None
-    """URL of a time stamping authority (RFC 3161) that stamps checkpoints. Default: none."""
+    """URL of a time stamping authority (RFC 3161) that stamps checkpoints."""
     stamp_cert: Path | None = None
     """PEM file with the authority's root certificate, and those that lead to it: no other stamp is
     stored. Needed with the URL.

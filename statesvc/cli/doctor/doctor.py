@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import os
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any, Final
 
 from statesvc.cli.doctor.checks import run_checks
@@ -18,6 +19,7 @@ from statesvc.settings.service_settings import read_settings
 from statesvc.telemetry.colour import Colour
 
 MARKS: Final = {Urgency.OK: "ok", Urgency.NOTE: "note", Urgency.HUMAN: "WARN", Urgency.NOW: "FAIL"}
+_MEANING_WIDTH: Final = 96
 _COLOURS: Final = {
     "ok": Colour.GREEN,
     "note": Colour.DIM,
@@ -94,4 +96,5 @@ def _list_settings(*, as_json: bool) -> None:
     for row in rows:
         default = "none" if row["default"] is None else row["default"] or "empty"
         write_line(f"{row['variable']}{'  (set)' if row['set'] else ''}  default: {default}")
-        write_line(f"    {row['meaning']}")
+        for line in wrap(row["meaning"], _MEANING_WIDTH, break_on_hyphens=False):
+            write_line(f"    {line}")
