@@ -58,7 +58,7 @@ async def run(launch: Launch) -> int:
             context,
             listener=base.listener,
             woken=base.listener.event(INBOX),
-            hurried=base.listener.event(INBOX_NOW),
+            ready_now=base.listener.event(INBOX_NOW),
             waker=base.waker,
             limits=claiming,
             priority=BusyPriority(launch.busy_niceness),

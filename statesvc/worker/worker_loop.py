@@ -92,7 +92,7 @@ class Worker:
         *,
         listener: Listener,
         woken: asyncio.Event,
-        hurried: asyncio.Event | None = None,
+        ready_now: asyncio.Event | None = None,
         waker: Waker,
         limits: WorkerLimits,
         priority: BusyPriority | None = None,
@@ -103,18 +103,18 @@ class Worker:
         self._listener = listener
         self._woken = woken
         # apart from `_woken`: only wake-ups that have no more to wait for may cut the window short
-        self._hurried = hurried or asyncio.Event()
+        self._ready_now = ready_now or asyncio.Event()
         self._waker = waker
         self._limits = limits
         self._priority = priority or BusyPriority(0)
         self._stopping = asyncio.Event()
         self._running: dict[asyncio.Task[None], UUID] = {}
         """Batches in progress, with their tokens."""
-        self._postponed: asyncio.Task[None] | None = None
+        self._waiting_batch: asyncio.Task[None] | None = None
         """The reserved slot: messages that wait for the lock of a shipment, next to
         the batches in progress.
         """
-        self._waiting_for_locks: list[Message] = []
+        self._waiting_messages: list[Message] = []
         self._changed = asyncio.Event()
         """Set when a batch ends, or the worker is to stop."""
         self._rescues = RescueShare()
@@ -138,7 +138,7 @@ class Worker:
         # then all that the loop may sleep on: it looks at `_stopping` only when woken
         self._stopping.set()
         self._woken.set()
-        self._hurried.set()
+        self._ready_now.set()
         self._changed.set()
 
     async def run(self) -> None:
@@ -154,7 +154,7 @@ class Worker:
                     break
                 # before the claim, never after: a hint that comes during the claim must survive it
                 self._woken.clear()
-                self._hurried.clear()
+                self._ready_now.clear()
                 messages: list[Message] = []
                 complete = False
                 try:
@@ -199,7 +199,7 @@ class Worker:
             await self._drain()
 
     async def _window_passed(self) -> None:
-        """Wait for the end of the window, a due time, a hurried wake-up or the worker's stop."""
+        """Wait for the window's end, a due time, a wake-up of `INBOX_NOW` or the worker's stop."""
         # a due time before the last claim was served by it: without this the window would end at
         # once, for ever
         due_at = self._due_at if self._due_at > self._claimed_at else math.inf
@@ -208,12 +208,13 @@ class Worker:
             # the process sleeps through hints of new pushes, which the claim at the window's end
             # reads anyway
             with self._listener.paused(INBOX):
-                await set_within(self._hurried, left)
+                await set_within(self._ready_now, left)
 
     async def _at_most_running(self, batches: int) -> bool:
         """Wait until at most `batches` batches are in progress. False: the worker is to stop."""
         while (
-            len(self._running.keys() - {self._postponed}) > batches and not self._stopping.is_set()
+            len(self._running.keys() - {self._waiting_batch}) > batches
+            and not self._stopping.is_set()
         ):
             self._changed.clear()
             await self._changed.wait()
@@ -223,7 +224,7 @@ class Worker:
         """Process a message that may kill the worker, alone: no other message is charged for it."""
         began = time.monotonic()
         # cancelled and given back first: a death beside it would charge them, too
-        await self._end_waiting()
+        await self._end_waiting_batch()
         for message in messages:
             if message.rescued_from is not None:
                 self._context.telemetry.messages_rescued.add(1, {"carrier": message.carrier_id})
@@ -246,20 +247,20 @@ class Worker:
         """
         postponed = [message for message in messages if message.postponed]
         # one slot only: more waiting transactions would occupy the pool while others could append
-        if not postponed or self._postponed is not None:
+        if not postponed or self._waiting_batch is not None:
             return messages
-        self._waiting_for_locks = postponed
-        self._postponed = self._start(
+        self._waiting_messages = postponed
+        self._waiting_batch = self._start(
             postponed, wait_seconds=self._limits.lease_seconds * _LOCK_SHARE
         )
         return [message for message in messages if not message.postponed]
 
-    async def _end_waiting(self) -> None:
+    async def _end_waiting_batch(self) -> None:
         """Give back messages that wait for a lock, before a message is processed alone."""
-        if self._postponed is not None:
-            messages = self._waiting_for_locks
+        if self._waiting_batch is not None:
+            messages = self._waiting_messages
             # to its end: a transaction that still runs holds the rows that `postpone` needs
-            await cancel_fully(self._postponed)
+            await cancel_fully(self._waiting_batch)
             await requeue_locked(self._context, messages[0].token, messages)
 
     def _on_postponed(self) -> None:
@@ -383,8 +384,8 @@ class Worker:
     def _done(self, task: asyncio.Task[None], messages: int) -> None:
         self._running.pop(task, None)
         # it has the reserved slot, so no claim waits for it; its time is mostly waiting for locks
-        if task is self._postponed:
-            self._postponed = None
+        if task is self._waiting_batch:
+            self._waiting_batch = None
             return
         before, self._loop_seconds = self._loop_seconds, time.thread_time()
         self._size.worked(messages, loop_seconds=self._loop_seconds - before)
@@ -392,7 +393,7 @@ class Worker:
         if self._throttled:
             # what it held may have been all that its carrier may have in flight
             self._woken.set()
-            self._hurried.set()
+            self._ready_now.set()
 
     async def _work(
         self,

@@ -54,7 +54,7 @@ def works(harness: WorkerHarness) -> Works:
             harness.context,
             listener=listener,
             woken=listener.event(INBOX),
-            hurried=listener.event(INBOX_NOW),
+            ready_now=listener.event(INBOX_NOW),
             waker=waker,
             limits=WorkerLimits(**limits),
         )
