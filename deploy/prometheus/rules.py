@@ -280,7 +280,10 @@ CAUSES: Final = (
         when=f"max({_s(gauges.SPOOL_OLDEST)}) > {SPOOL_SECONDS_MAX:g}",
         lasts="0m",
         severity="page",
-        summary="Acknowledged messages have waited {{ $value | humanizeDuration }} in the spool: the database does not take them",
+        summary=(
+            "Acknowledged messages have waited {{ $value | humanizeDuration }} in the spool:"
+            " the database does not take them"
+        ),
     ),
     Cause(
         alert="StorageLow",

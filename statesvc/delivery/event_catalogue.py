@@ -310,7 +310,10 @@ EVENT_TYPES: Final = (
     _of_operator(
         NotificationType.OPERATOR_SEALER_STOPPED,
         "The log has not been sealed for a minute",
-        "Over when nothing waits for longer than 15 s. A sealer that refuses the log stops this notification too.",
+        (
+            "Over when nothing waits for longer than 15 s. A sealer that refuses the log stops"
+            " this notification too."
+        ),
         "log",
     ),
     _of_operator(

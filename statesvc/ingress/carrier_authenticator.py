@@ -221,22 +221,27 @@ class CarrierAuthenticator:
         name = self.carrier.carrier_id.upper()
         variable = WEBHOOK_SECRET_PREFIX + name
         if self.networks:
-            detail = f"the address is not in {WEBHOOK_IPS_PREFIX}{name}, or no signature or credential fits {variable}"
+            detail = (
+                f"the address is not in {WEBHOOK_IPS_PREFIX}{name},"
+                f" or no signature or credential fits {variable}"
+            )
             return Problem(
                 Code.BAD_SIGNATURE, f"{detail}. An API key with scope `ingest` is taken too"
             )
         if self.secrets or self.key_set is not None:
             chosen = f" and {WEBHOOK_AUTH_PREFIX}{name}" if self.carrier.leaves_choice else ""
             detail = (
-                f"no signature or credential fits: {self.carrier.name} sends {' or '.join(described(self.schemes))}; "
-                f"it is checked with {variable}{chosen}, on the bytes as sent{self._bound_of_age()}"
+                f"no signature or credential fits: {self.carrier.name} sends"
+                f" {' or '.join(described(self.schemes))}; it is checked with"
+                f" {variable}{chosen}, on the bytes as sent{self._bound_of_age()}"
             )
             return Problem(
                 Code.BAD_SIGNATURE, f"{detail}. An API key with scope `ingest` is taken too"
             )
         return Problem(
             Code.UNSIGNED_CARRIER,
-            f"set {variable} to the secret shared with this carrier, or push with an API key of scope `ingest`",
+            f"set {variable} to the secret shared with this carrier,"
+            " or push with an API key of scope `ingest`",
         )
 
     def _bound_of_age(self) -> str:

@@ -57,14 +57,17 @@ class Tokens:
         contract: Operation[None] = operation(
             operation_id="issue_webhook_token",
             summary="Issue a token for a carrier's webhooks",
-            description="OAuth 2.0 client credentials: `grant_type=client_credentials` as a form, the credentials by HTTP basic "
-            "authentication or as `client_id` and `client_secret`. They are a secret of the carrier, `client_id:client_secret`.",
+            description="OAuth 2.0 client credentials: `grant_type=client_credentials` as a form, the"
+            " credentials by HTTP basic "
+            "authentication or as `client_id` and `client_secret`. They are a secret of the"
+            " carrier, `client_id:client_secret`.",
             scope=None,
             carrier_authenticated=True,
             tag="pushes",
             accepts={"application/x-www-form-urlencoded": TokenRequest},
             statuses={
-                OK: "`access_token`, for `Authorization: Bearer` on the carrier's webhooks, and `expires_in` in seconds"
+                OK: "`access_token`, for `Authorization: Bearer` on the carrier's webhooks, and"
+                " `expires_in` in seconds"
             },
             problems=(
                 Code.UNKNOWN_CARRIER,

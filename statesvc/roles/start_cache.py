@@ -39,7 +39,8 @@ class OtherKeysError(RuntimeError):
 
     def __init__(self, path: Path) -> None:
         super().__init__(
-            f"the database has other keys than {path}, with which ingress started while it was away: DATABASE_URL leads elsewhere now"
+            f"the database has other keys than {path}, with which ingress started while it"
+            " was away: DATABASE_URL leads elsewhere now"
         )
 
 
@@ -57,7 +58,8 @@ class StartCache:
     @property
     def why_missing(self) -> str:
         return (
-            f"the database does not answer, and there is no {self.path} of an earlier start, with whose keys "
+            f"the database does not answer, and there is no {self.path} of an earlier"
+            " start, with whose keys "
             "ingress could keep messages without it"
         )
 

@@ -100,7 +100,10 @@ def run(options: argparse.Namespace) -> int:
     carrier, folder = options.carrier, options.into or Path(f"{options.carrier}-statesvc")
     if not carrier.isidentifier() or carrier != carrier.lower() or carrier in CARRIERS:
         raise CommandError(
-            f"{carrier} cannot be the id of a new carrier: lower-case letters, digits and _, and not one of `statesvc carriers`",
+            (
+                f"{carrier} cannot be the id of a new carrier: lower-case letters, digits and"
+                " _, and not one of `statesvc carriers`"
+            ),
             exit_code=2,
         )
     try:
@@ -269,7 +272,10 @@ def _module(carrier: str, found: _Draft, samples: Sequence[str]) -> str:
         if is_local
         else "",
         codes="".join(f"    {line}\n" for line in _codes(found)),
-        time=f"kit.read_epoch(int(event[TIME]), milliseconds={milliseconds}, received_at=received_at)"
+        time=(
+            f"kit.read_epoch(int(event[TIME]), milliseconds={milliseconds},"
+            " received_at=received_at)"
+        )
         if is_epoch
         else f"CLOCK.read({printed}, place, received_at=received_at)",
         place=", ".join(f"{role}=event.get({role.upper()})" for role in places),

@@ -78,7 +78,8 @@ def run(options: argparse.Namespace) -> int:
         for change in _changes(service, options):
             last_id = change.id
             _say(
-                f"{change.id}  {change.data['tracking_number']} {change.data['to']}  {_forward(options.forward_to, key, change)}"
+                f"{change.id}  {change.data['tracking_number']} {change.data['to']} "
+                f" {_forward(options.forward_to, key, change)}"
             )
             forwarded += 1
             if forwarded == options.count:

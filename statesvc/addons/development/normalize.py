@@ -37,7 +37,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--zone",
-        help="the zones of the account (IANA names, codes of countries), as STATESVC_CARRIER_ZONE_<CARRIER> sets them for the service",
+        help=(
+            "the zones of the account (IANA names, codes of countries), as"
+            " STATESVC_CARRIER_ZONE_<CARRIER> sets them for the service"
+        ),
     )
     parser.add_argument(
         "--received-at", type=_rfc3339_time, help="when the body came, RFC 3339 (default: now)"
@@ -49,7 +52,10 @@ def run(options: argparse.Namespace) -> int:
     carrier = carrier_named(options.carrier)
     if options.version not in (None, *carrier.normalizers):
         raise CommandError(
-            f"{options.carrier} has no version {options.version!r}, but {', '.join(carrier.normalizers)}",
+            (
+                f"{options.carrier} has no version {options.version!r}, but"
+                f" {', '.join(carrier.normalizers)}"
+            ),
             exit_code=2,
         )
     try:

@@ -79,7 +79,8 @@ def details_of(report: EvidenceReport, *, key_only: int | None = None) -> list[R
     if report.delivery_proofs:
         texts = [
             (
-                "As the carrier pushed them. Their message is an entry's; its body proves itself in the"
+                "As the carrier pushed them. Their message is an entry's; its body proves"
+                " itself in the"
                 " JSON file."
             )
         ]

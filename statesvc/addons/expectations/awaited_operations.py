@@ -47,13 +47,18 @@ class AwaitedNumbersParameters(kit.PageParameters):
     never_heard: Annotated[
         bool,
         Field(
-            description="Those whose hours are over, for 30 days since, instead of those that are still waited for."
+            description=(
+                "Those whose hours are over, for 30 days since, instead of those that are still"
+                " waited for."
+            )
         ),
     ] = False
     order: Annotated[
         Literal["oldest", "newest"],
         Field(
-            description="Of the time at which they are, or were, due: the earliest first, or the latest."
+            description=(
+                "Of the time at which they are, or were, due: the earliest first, or the latest."
+            )
         ),
     ] = "oldest"
 

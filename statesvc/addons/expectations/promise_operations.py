@@ -168,7 +168,10 @@ class PromiseReportParameters(PromiseParameters):
         str,
         Field(
             pattern=rf"^({_BY_ANY})(,({_BY_ANY})){{0,3}}$",
-            description="What they are counted by: any of `carrier`, `service`, `lane`, `month`, joined by commas.",
+            description=(
+                "What they are counted by: any of `carrier`, `service`, `lane`, `month`, joined"
+                " by commas."
+            ),
         ),
     ] = ",".join(DIMENSIONS)
 

@@ -152,7 +152,10 @@ class PreviewRequest(kit.ClosedModel):
     raw_code: Annotated[
         Part | None,
         Field(
-            description="Null: the carrier prints none. Without `raw_type` also `TYPE/CODE`, as `carrier_code` has it.",
+            description=(
+                "Null: the carrier prints none. Without `raw_type` also `TYPE/CODE`, as"
+                " `carrier_code` has it."
+            ),
             json_schema_extra=_NO_LISTED_TEXT,
         ),
         kit.FieldFace(
@@ -175,11 +178,17 @@ class PreviewRequest(kit.ClosedModel):
     raw_text: Annotated[
         Part | None,
         Field(
-            description="Only with this text; case and blanks do not matter. Alone where the carrier prints no code."
+            description=(
+                "Only with this text; case and blanks do not matter. Alone where the carrier"
+                " prints no code."
+            )
         ),
         kit.FieldFace(
             label="Only with this text",
-            hint="Empty: any. Alone where the carrier prints no code. It is stored sealed; its digest stands in the log.",
+            hint=(
+                "Empty: any. Alone where the carrier prints no code. It is stored sealed; its"
+                " digest stands in the log."
+            ),
             flag="--text",
         ),
     ] = None
@@ -229,7 +238,9 @@ class TeachRequest(PreviewRequest):
         Field(
             ge=0,
             le=REVISION_MAX,
-            description="As the preview said: 409 where the code was mapped since. Null: whatever is there.",
+            description=(
+                "As the preview said: 409 where the code was mapped since. Null: whatever is there."
+            ),
         ),
     ] = None
     force: Annotated[bool, Field(description="Map the code although no event has it.")] = False
@@ -255,7 +266,10 @@ class Renormalized(BaseModel):
     unreadable: Annotated[
         int,
         Field(
-            description="Events that stay as they are: their message is gone, and their codes do not decide."
+            description=(
+                "Events that stay as they are: their message is gone, and their codes do not"
+                " decide."
+            )
         ),
     ]
     transitions: int

@@ -11,7 +11,10 @@ from statesvc.repair.dead_letters.dead_letter import SENTENCES, Obstacle
 # Takes the code's place in lists if the carrier prints only a text (`events.clear_part.TEXT`).
 TEXT: Final = "text"
 _PARTS: Final = ("raw_type", "raw_code", "raw_reason", "raw_text")
-NO_EVENT: Final = "no event has this code, so mapping it would change nothing: a code is compared as it is written, it is no pattern"
+NO_EVENT: Final = (
+    "no event has this code, so mapping it would change nothing: a code is compared as it is"
+    " written, it is no pattern"
+)
 
 
 def code(row: Answer) -> str:
@@ -87,7 +90,8 @@ def previewed(answer: Answer) -> Iterator[str]:
     if then is None and now is None:
         yield Denied("no mapping of the code is in effect: the normalizer reads it")
     yield (
-        f"now {'the normalizer reads it' if now is None else f'read as {_meaning(now)}'}; would be read"
+        f"now {'the normalizer reads it' if now is None else f'read as {_meaning(now)}'};"
+        " would be read"
         f" {'as the normalizer says' if then is None else f'as {_asked(then)}'}"
     )
     events, shipments, messages = (
@@ -116,8 +120,10 @@ EARLIER: Final = (
 
 def reread(answer: Answer) -> Iterator[str]:
     yield (
-        f"{counted(answer['messages'], 'message')} read again: {counted(answer['corrected'], 'event')} corrected, "
-        f"{answer['transitions']:,} changes of status, {counted(answer['notifications'], 'notification')}"
+        f"{counted(answer['messages'], 'message')} read again:"
+        f" {counted(answer['corrected'], 'event')} corrected, "
+        f"{answer['transitions']:,} changes of status,"
+        f" {counted(answer['notifications'], 'notification')}"
     )
     if answer["unreadable"]:
         yield f"{counted(answer['unreadable'], 'event')} left as on record: their messages are gone"
@@ -150,7 +156,8 @@ def left_as_read(answer: Answer) -> Iterator[str]:
         )
     for name, count in answer["beyond"].items():
         yield (
-            f"{count} differ in {name}, which no correction can change: they stand as they were read"
+            f"{count} differ in {name}, which no correction can change: they stand as they"
+            " were read"
         )
 
 

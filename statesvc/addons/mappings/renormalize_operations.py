@@ -50,7 +50,10 @@ class RenormalizeCarrier(kit.ClosedModel):
         Field(
             max_length=200,
             pattern=r"^[^\x00]*$",
-            description="Only what this version of the normalizer read, as after a rollout that was reverted.",
+            description=(
+                "Only what this version of the normalizer read, as after a rollout that was"
+                " reverted."
+            ),
         ),
         kit.FieldFace(metavar="VERSION"),
     ] = None
@@ -67,7 +70,10 @@ class RenormalizeCarrier(kit.ClosedModel):
     notify: Annotated[
         bool,
         Field(
-            description="`false`: no subscription is sent what the corrections change; their entries in the log say so."
+            description=(
+                "`false`: no subscription is sent what the corrections change; their entries in"
+                " the log say so."
+            )
         ),
         kit.FieldFace(flag="--no-notify", help="send no subscription what the corrections change"),
     ] = True
@@ -106,7 +112,10 @@ class RenormalizedCarrier(BaseModel):
     unreadable: Annotated[
         int,
         Field(
-            description="Events that stay as they are: their message is gone, and their codes do not decide."
+            description=(
+                "Events that stay as they are: their message is gone, and their codes do not"
+                " decide."
+            )
         ),
     ]
     transitions: int
@@ -166,7 +175,10 @@ async def renormalize_carrier(
     wanted = call.body
     carrier = context.carrier(call.parameters.carrier_id)
     if wanted.read_by is not None and wanted.read_by not in carrier.normalizers:
-        text = f"{carrier.carrier_id} has no version {wanted.read_by}, but {', '.join(carrier.normalizers)}"
+        text = (
+            f"{carrier.carrier_id} has no version {wanted.read_by}, but"
+            f" {', '.join(carrier.normalizers)}"
+        )
         raise kit.Problem(
             kit.Code.INVALID_REQUEST, text, violations=[kit.Violation("/body/read_by", text)]
         )
@@ -255,7 +267,8 @@ def _listed(codes: Iterable[CodeKey]) -> list[ReadCode]:
             title="Read the history of mapping {revision} again",
             button="Read its history again",
             would=kit.Sentences(
-                "Messages with the code are read again. What comes out differently is appended as corrections, and notified."
+                "Messages with the code are read again. What comes out differently is"
+                " appended as corrections, and notified."
             ),
             then=_MAPPING,
             section="/console/carriers",
