@@ -1,17 +1,51 @@
 """A shipment's row: the current meaning of its log, in the order of the table's columns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
+
+from msgspec import Struct
+from msgspec.json import Decoder
 
 from events.identity.recipes import number_of
 from projections.expectations import ExpectationRules, flagged, next_deadline, promised_until
 from projections.fact import decode_event, fact_from_log
 from projections.fold import fold
-from projections.observed import is_observation, observed_from_log
 from projections.state import ShipmentState
+
+# Kind and cause of each observation, sorted.
+Observed = tuple[tuple[str, str], ...]
+
+
+class _Details(Struct, frozen=True, gc=False):
+    cause: str = ""
+
+
+class _Observation(Struct, frozen=True, gc=False):
+    entry: str
+    kind: str = ""
+    details: _Details = _Details()
+
+
+_decode: Final = Decoder(_Observation).decode
+_WORD: Final = b'"entry":"observation"'
+
+
+def is_observation(canonical: bytes) -> bool:
+    """Return whether an entry is an observation.
+
+    A substring search is enough: canonical JSON has a single spelling and escapes quotation
+    marks in texts.
+    """
+    return _WORD in canonical
+
+
+def observed_from_log(canonicals: Iterable[bytes]) -> Observed:
+    """Return the observations among these entries, which may be in any order."""
+    found = (_decode(canonical) for canonical in canonicals if is_observation(canonical))
+    return tuple(sorted({(one.kind, one.details.cause) for one in found}))
 
 
 class ShipmentRow(NamedTuple):

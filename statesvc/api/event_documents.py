@@ -7,7 +7,7 @@ import orjson
 from aiohttp import web
 
 from events.entry.kinds import rfc3339
-from statesvc.background.forked_result import forked_result
+from statesvc.background.forking import forked_result
 from statesvc.delivery.event_catalogue import EVENT_TYPES, EXAMPLE_AT, EventType
 from statesvc.http.json_schemas import schemas_of
 from statesvc.http.openapi import Hook

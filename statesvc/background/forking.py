@@ -51,3 +51,33 @@ def fork_to(run: Callable[[], int]) -> int:
             sys.stderr.flush()
         # not `sys.exit`: the exit handlers are the parent's
         os._exit(exit_code)
+
+
+class ForkedResultError(RuntimeError):
+    """The copy failed and has reported the reason."""
+
+
+def forked_result(compute: Callable[[], bytes]) -> bytes:
+    """Compute in a copy, so that its memory is freed with it. Blocks. Raises ForkedResultError.
+
+    `compute` must use no event loop, no thread and no open file or connection.
+    """
+    result, theirs = os.pipe()
+
+    def write() -> int:
+        # or it would wait for itself to read, once this process is gone
+        os.close(result)
+        with os.fdopen(theirs, "wb") as pipe:
+            pipe.write(compute())
+        return 0
+
+    pid = fork_to(write)
+    # our copy of the writing end: while it is open, reading never meets the end
+    os.close(theirs)
+    with os.fdopen(result, "rb") as pipe:
+        # before the wait: a copy whose result does not fit the pipe would never end
+        found = pipe.read()
+    _, status = os.waitpid(pid, 0)
+    if status != 0:
+        raise ForkedResultError(f"the copy ended with {os.waitstatus_to_exitcode(status)}")
+    return found

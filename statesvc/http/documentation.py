@@ -9,7 +9,7 @@ from typing import Final
 import orjson
 from aiohttp import hdrs, web
 
-from statesvc.background.forked_result import forked_result
+from statesvc.background.forking import forked_result
 from statesvc.http.openapi import Examples, Hook, build_document
 from statesvc.http.operation import Handler, Operation, Route, operation
 from statesvc.http.problem import PROBLEM_KINDS

@@ -15,9 +15,8 @@ import structlog
 
 from statesvc.background.waiting import cancel_fully
 from statesvc.settings.http_settings import HttpSettings
-from statesvc.telemetry.exposition import Exposition, merged
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.metrics_server import MetricsServer
+from statesvc.telemetry.metrics_server import Exposition, MetricsServer, merged
 
 ALIVE: Final = "/livez"
 METRICS: Final = "/metrics"

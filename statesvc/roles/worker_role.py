@@ -22,7 +22,7 @@ from statesvc.roles.shutdown import Component
 from statesvc.seams import named_parts
 from statesvc.subscriptions.key_revocation import key_expiry
 from statesvc.worker.batch_context import BatchContext
-from statesvc.worker.trial_comparer import TrialComparer
+from statesvc.worker.trial_evidence import TrialComparer
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 
 

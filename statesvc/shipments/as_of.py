@@ -11,8 +11,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from events.entry.kinds import leaf_hash_of
-from projections.observed import is_observation
-from projections.row import ShipmentRow, rebuilt_row
+from projections.row import ShipmentRow, is_observation, rebuilt_row
 from statesvc.database.queries import queries
 from statesvc.log.checkpoints import latest_head
 from statesvc.log.json_compression import decompress_json

@@ -8,12 +8,13 @@ twice. Updates without a change of status are replayed only where they were writ
 does not list them.
 """
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import orjson
 from psycopg import AsyncConnection
@@ -27,6 +28,7 @@ from statesvc.log.fanouts import append_fanouts, repeated_fanouts
 from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.parcel_log import parcels_of, read_present_parcels
+from statesvc.subscriptions.sent_notifications import SentNotification
 
 PAGE_ROWS: Final = 500
 # Transitions that a page reads: a narrow filter costs no more.
@@ -315,3 +317,65 @@ async def record_again(
         leaf_hashes=leaf_hashes,
         writer=action.actor,
     )
+
+
+_LOOKS: Final = 20
+_LOOK_SECONDS: Final = 0.05
+
+
+class UnderWayError(RuntimeError):
+    """A notifier is sending it, and has not ended within a second."""
+
+
+async def resend(
+    connection: AsyncConnection[Any],
+    subscription_id: UUID,
+    sent: SentNotification,
+    *,
+    actor: str,
+    why: str = "",
+) -> None:
+    """Send a single notification again under its id, with an action in the same transaction.
+
+    One that waits becomes due at once, and is not put twice; the end of a send in progress is
+    waited for briefly.
+
+    Raises ArchivedHistoryError, UnderWayError.
+    """
+    await _until_ended(connection, subscription_id, sent)
+    webhook_id = sent.notification.webhook_id
+    details = {"webhook_id": webhook_id, **({"why": why} if why else {})}
+    action = Action(
+        actor=actor,
+        verb="subscription.resend",
+        target=f"subscription {subscription_id}",
+        details=details,
+    )
+    async with connection.transaction():
+        again = SentAgain(
+            subscription_id=subscription_id, actor=actor, why="sent again", run_id=uuid4()
+        )
+        put = await put_again(
+            connection, again, [(sent.place.shipment_id, sent.place.sequence, sent.place.at, True)]
+        )
+        if not put:
+            await connection.execute(
+                _SQL["make_due"],
+                {"subscription_id": subscription_id, "shipment_id": sent.place.shipment_id},
+            )
+        await record_again(connection, put, action)
+
+
+async def _until_ended(
+    connection: AsyncConnection[Any], subscription_id: UUID, sent: SentNotification
+) -> None:
+    notification = {
+        "subscription_id": subscription_id,
+        "shipment_id": sent.place.shipment_id,
+        "sequence": sent.place.sequence,
+    }
+    for _ in range(_LOOKS):
+        if await (await connection.execute(_SQL["under_way"], notification)).fetchone() is None:
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
+    raise UnderWayError

@@ -18,8 +18,7 @@ from statesvc.delivery.attempt_part import Response
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.shipments.models import text_of
 from statesvc.shipments.shipment_list import numbers_in_any_spelling
-from statesvc.subscriptions.replay import read_status
-from statesvc.subscriptions.resend import UnderWayError, resend
+from statesvc.subscriptions.replay import UnderWayError, read_status, resend
 from statesvc.subscriptions.sent_notifications import (
     BodyState,
     NotificationFilter,

@@ -42,9 +42,8 @@ from statesvc.roles.watchdog import watchdog_pings
 from statesvc.seams import is_on
 from statesvc.settings.http_settings import in_url
 from statesvc.telemetry import gauges
-from statesvc.telemetry.exposition import Exposition, merged
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.metrics_server import MetricsServer
+from statesvc.telemetry.metrics_server import Exposition, MetricsServer, merged
 
 PROBE_SECONDS: Final = 2.0
 NOT_READY_SECONDS: Final = 15.0

@@ -14,8 +14,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection, IsolationLevel
 
-from projections.observed import is_observation
-from projections.row import ShipmentRow, rebuilt_row
+from projections.row import ShipmentRow, is_observation, rebuilt_row
 from statesvc.database.open_connection import open_connection
 from statesvc.database.password_command import choose_password_command
 from statesvc.database.queries import encoded, queries, send

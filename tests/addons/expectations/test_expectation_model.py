@@ -25,8 +25,7 @@ from events.identity.ids import identify, shipment_id
 from events.vocabulary import Kind, Status
 from projections.fact import Fact
 from projections.fold import fold
-from projections.observed import is_observation
-from projections.row import rebuilt_row
+from projections.row import is_observation, rebuilt_row
 from statesvc.addons.expectations.observe import observe
 from statesvc.addons.expectations.rule_changes import state_rules
 from statesvc.addons.expectations.watcher import rearm

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from statesvc.background.busy_priority import BUSY_PER_SECOND, BusyPriority, may_return
-from statesvc.background.forked_result import ForkedResultError, forked_result
+from statesvc.background.forking import ForkedResultError, forked_result
 
 
 class Clock:

@@ -17,7 +17,7 @@ from statesvc.reading.rollout_store import (
     set_rollout,
 )
 from statesvc.reading.trials import list_differences, totals_of
-from statesvc.worker.trial_comparer import compare_handed_over
+from statesvc.worker.trial_evidence import compare_handed_over
 from tests.statesvc.reading.foreign_fleet import Fleet
 from tests.statesvc.reading.planted import CARRIER, MISREAD, broken, forgetful, wrong
 from tests.world.worker_harness import CARRIER_ID, WorkerHarness, push_body

@@ -11,14 +11,16 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from statesvc.telemetry import gauges, names
-from statesvc.telemetry.exposition import MADE_EVERY_SECONDS, Exposition, merged
 from statesvc.telemetry.metric import Attribute, Instrument, Stage
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.metrics_server import (
     CONNECTIONS_A_SECOND,
     CONNECTIONS_MAX,
     HEAD_SECONDS,
+    MADE_EVERY_SECONDS,
+    Exposition,
     MetricsServer,
+    merged,
 )
 from tests.metrics_page import PAGE, page, prometheus_name
 
