@@ -73,18 +73,3 @@ def test_nothing_imports_what_imports_it_at_any_depth() -> None:
     packages = [module for module in sorted(graph.modules) if graph.find_children(module)]
     found = [circle for package in packages for circle in circles(graph, package)]
     assert found == []
-
-
-def test_a_circle_is_found_between_packages_and_between_modules() -> None:
-    graph = grimp.ImportGraph()
-    for importer, imported in (
-        ("a.b.x", "a.c.y"),
-        ("a.c.z", "a.d"),
-        ("a.d", "a.b.w"),
-        ("a.b.w", "a.b.v"),
-    ):
-        graph.add_import(importer=importer, imported=imported)
-    for package in ("a", "a.b", "a.c"):
-        graph.add_module(package)
-    assert circles(graph, "a") == [["a.b", "a.c", "a.d"]]
-    assert circles(graph, "a.b") == []

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from deploy.prometheus.rules import CAUSES, OBJECTIVES, RULES, rules, text
-from tests.soak.incidents.on_call import RUNBOOK, commands
-from tests.soak.incidents.shortened import seconds, shortened, waits
+from tests.soak.incidents.on_call import RUNBOOK
+from tests.soak.incidents.shortened import waits
 from tests.soak.incidents.table import BEGIN, END, PAGE, written
 from tests.soak.incidents.ten import TEN
 
@@ -225,36 +225,6 @@ def test_each_alert_leads_to_a_page_by_a_url() -> None:
     for url in urls:
         assert url.startswith("http://localhost:8080/console/runbook/")
         assert (RUNBOOK / f"{url.rpartition('/')[2]}.md").is_file()
-
-
-def _expressions(factor: float) -> dict[str, str]:
-    return {
-        rule.get("alert") or rule["record"]: f"{rule['expr']} for {rule.get('for')}"
-        for group in shortened(factor)["groups"]
-        for rule in group["rules"]
-    }
-
-
-def test_windows_offsets_and_waits_become_shorter_and_thresholds_stay() -> None:
-    short = _expressions(20)
-    assert "[15000ms]" in short["statesvc:ack_latency:bad_ratio_5m"]
-    assert "> 60 for 6000ms" in short["SealerStopped"]
-    assert "> 720)" in short["CarrierSilent"]
-    assert "offset 4320000ms" in short["CarrierSilent"]
-    assert "[1080000ms], 4320) < 0 or statesvc_disk_free_bytes < 5e9" in short["DiskFilling"]
-
-
-def test_a_wait_is_known_of_every_alert_and_whether_it_looks_at_windows() -> None:
-    assert waits()["SealerStopped"] == (120, False)
-    assert waits()["FormatChanged"] == (300, True)
-    assert all(waits()[f"{one.alert}BurnsFast"] == (60, True) for one in OBJECTIVES)
-    assert seconds("3d") == 259_200
-
-
-def test_blocks_within_a_list_are_commands_too() -> None:
-    assert 'statesvc psql --owner -c "SELECT pg_terminate_backend(PID)"' in commands(
-        RUNBOOK / "AckLatency.md", "Do"
-    )
 
 
 def test_each_incident_has_a_row_which_a_newer_one_replaces() -> None:

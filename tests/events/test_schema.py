@@ -1,8 +1,4 @@
-import copy
-import subprocess
-from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -24,11 +20,10 @@ from statesvc.shipments.personal import Opener
 from statesvc.shipments.timeline import Seal, shipment_event
 from tests import schema_check
 from tests.contract import closed_words
-from tests.schema_growth import Shape, breaks, shapes
-from tests.schema_versions import FOLDER, committed, faults
+from tests.schema_growth import Shape, shapes
+from tests.schema_versions import committed, faults
 
 NOON: Final = datetime(2026, 11, 21, 12, 0, 0, 5, tzinfo=UTC)
-Change = Callable[[dict[str, Any]], object]
 
 SCANT: Final = CarrierEvent(
     carrier_id="ups",
@@ -176,174 +171,6 @@ def test_the_models_of_the_api_say_what_is_declared() -> None:
     assert {
         place: (shape.types, shape.words, shape.required) for place, shape in modelled.items()
     } == {place: (shape.types, shape.words, shape.required) for place, shape in declared.items()}
-
-
-def removed(new: dict[str, Any]) -> None:
-    del new["$defs"]["printed"]["properties"]["piece"]
-
-
-def renamed(new: dict[str, Any]) -> None:
-    properties = new["$defs"]["logged"]["properties"]
-    properties["parcel"] = properties.pop("piece")
-
-
-def property_of(new: dict[str, Any], name: str, definition: str = "printed") -> dict[str, Any]:
-    found: dict[str, Any] = new["$defs"][definition]["properties"][name]
-    return found
-
-
-BREAKS: Final[dict[str, tuple[Change, str]]] = {
-    "removed": (removed, "printed/piece: removed or renamed"),
-    "renamed": (renamed, "logged/piece: removed or renamed"),
-    "removed from a part": (
-        lambda new: property_of(new, "location")["properties"].pop("city"),
-        "printed/location/city: removed or renamed",
-    ),
-    "removed a whole shape": (
-        lambda new: new["$defs"].pop("printed"),
-        "printed: removed or renamed",
-    ),
-    "retyped": (
-        lambda new: property_of(new, "version").update(type="string"),
-        "printed/version: retyped",
-    ),
-    "null where there was none": (
-        lambda new: property_of(new, "event_id").update(type=["string", "null"]),
-        "printed/event_id: retyped",
-    ),
-    "never null any more": (
-        lambda new: property_of(new, "piece").update(type="string"),
-        "printed/piece: retyped",
-    ),
-    "retyped members": (
-        lambda new: property_of(new, "raw", "logged")["properties"]["further"]["items"].update(
-            type="integer"
-        ),
-        "logged/raw/further/*: retyped",
-    ),
-    "a format less": (
-        lambda new: property_of(new, "occurred_at").pop("format"),
-        "printed/occurred_at: retyped",
-    ),
-    "another format": (
-        lambda new: property_of(new, "occurred_at").update(format="date"),
-        "printed/occurred_at: narrowed by `format`",
-    ),
-    "a word less": (
-        lambda new: property_of(new, "status", "logged")["enum"].remove("lost"),
-        "logged/status: narrowed, without 'lost'",
-    ),
-    "a list of words": (
-        lambda new: property_of(new, "carrier_id").update(enum=["ups"]),
-        "printed/carrier_id: narrowed, to a list of words",
-    ),
-    "a pattern": (
-        lambda new: property_of(new, "event_id").update(pattern="^d1-"),
-        "printed/event_id: narrowed by `pattern`",
-    ),
-    "a bound": (
-        lambda new: property_of(new, "carrier_code").update(maxLength=9),
-        "printed/carrier_code: narrowed by `maxLength`",
-    ),
-    "a higher minimum": (
-        lambda new: property_of(new, "version").update(minimum=1),
-        "printed/version: narrowed by `minimum`",
-    ),
-    "closed": (
-        lambda new: new["$defs"]["logged"].update(additionalProperties=False),
-        "logged: narrowed by `additionalProperties`",
-    ),
-    "a keyword nobody knows": (
-        lambda new: property_of(new, "raw", "logged").update({"not": {}}),
-        "logged/raw: narrowed by `not`",
-    ),
-    "newly required": (
-        lambda new: new["$defs"]["logged"]["required"].append("piece"),
-        "logged/piece: now required",
-    ),
-    "required no more": (
-        lambda new: new["$defs"]["logged"]["required"].remove("raw"),
-        "logged/raw: no longer required",
-    ),
-    "new and required": (
-        lambda new: (
-            property_of(new, "location").update(required=["dock"]),
-            property_of(new, "location")["properties"].update(dock={}),
-        ),
-        "printed/location/dock: new and required",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BREAKS)
-def test_a_change_that_breaks_a_reader_is_named(name: str) -> None:
-    change, line_start = BREAKS[name]
-    new = copy.deepcopy(schema())
-    change(new)
-    assert any(line.startswith(line_start) for line in breaks(schema(), new))
-    assert any(line_start in line for line in faults({1: schema()}, new))
-    assert any(
-        line.startswith(f"2.json against 1.json: {line_start}")
-        for line in faults({1: schema(), 2: new}, new)
-    )
-
-
-ADDITIONS: Final[dict[str, Change]] = {
-    "a field": lambda new: new["$defs"]["logged"]["properties"].update(
-        container={"type": "string"}
-    ),
-    "a field of a part": lambda new: property_of(new, "location")["properties"].update(
-        dock={"type": "string"}
-    ),
-    "a part with a field that it always has": lambda new: new["$defs"]["printed"][
-        "properties"
-    ].update(
-        vessel={"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-    ),
-    "a shape": lambda new: new["$defs"].update(
-        conflict={"type": "object", "properties": {"a": {}}, "required": ["a"]}
-    ),
-    "a word": lambda new: property_of(new, "reason")["enum"].append("locker_full"),
-    "a lower minimum": lambda new: property_of(new, "version").update(minimum=-1),
-    "a pattern less": lambda new: property_of(new, "previous_hash", "logged").pop("pattern"),
-    "other words about it": lambda new: property_of(new, "piece").update(description="One box"),
-}
-
-
-@pytest.mark.parametrize("name", ADDITIONS)
-def test_an_addition_is_allowed_as_a_new_version(name: str) -> None:
-    new = copy.deepcopy(schema())
-    ADDITIONS[name](new)
-    assert breaks(schema(), new) == []
-    assert faults({1: schema(), 2: new}, new) == []
-    assert [line for line in faults({1: schema()}, new) if "writes it down" in line] != []
-
-
-def test_a_version_that_has_landed_may_not_change(tmp_path: Path) -> None:
-    def git(*arguments: str) -> None:
-        identity = ("-c", "user.name=a", "-c", "user.email=a@example.test")
-        subprocess.run(
-            ["git", "-C", tmp_path, *identity, *arguments], check=True, capture_output=True
-        )
-
-    folder = tmp_path / FOLDER
-    folder.mkdir(parents=True)
-    (folder / "1.json").write_text("{}\n")
-    git("init", "--initial-branch=main")
-    git("add", ".")
-    git("commit", "-m", "land")
-    git("checkout", "-b", "change")
-    (folder / "2.json").write_text("{}\n")
-    git("add", ".")
-    git("commit", "-m", "grow")
-    (folder / "2.json").write_text("{ }\n")
-    assert schema_check.changed(tmp_path) == []
-    (folder / "1.json").write_text("{ }\n")
-    git("commit", "-am", "rewrite")
-    assert [line.split()[0] for line in schema_check.changed(tmp_path)] == ["1.json"]
-    git("checkout", "main")
-    git("merge", "change", "--no-ff", "-m", "land the rewrite")
-    assert [line.split()[0] for line in schema_check.changed(tmp_path)] == ["1.json"]
 
 
 @pytest.mark.parametrize("event", [SCANT, FULL], ids=["scant", "full"])

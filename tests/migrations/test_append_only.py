@@ -53,14 +53,6 @@ async def test_no_change_of_the_log_is_taken(
                 )
 
 
-async def test_without_its_trigger_the_owner_could_change_the_log(database: Database) -> None:
-    async with await psycopg.AsyncConnection.connect(
-        database.owner_dsn, autocommit=True
-    ) as connection:
-        await connection.execute("DROP TRIGGER append_only ON statesvc.action")
-        await connection.execute("DELETE FROM statesvc.action")
-
-
 BATCH = (
     "INSERT INTO {} (recorded_from, recorded_to, entries, leaf_hashes, writer) VALUES ({0}, {0}, 1,"
     " sha256('x'), 'w') RETURNING batch_id"

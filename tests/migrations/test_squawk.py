@@ -54,26 +54,3 @@ def test_later_files_hold_no_lock_while_they_fill_or_rewrite_a_table() -> None:
         assert not re.findall(
             r"^(?:UPDATE|DELETE|LOCK|CLUSTER|VACUUM)\b.*", text, re.MULTILINE | re.IGNORECASE
         ), name
-
-
-@pytest.mark.usefixtures("own_processes")
-def test_a_file_that_blocks_writers_or_breaks_the_previous_release_is_found(
-    tmp_path: Path,
-) -> None:
-    file = tmp_path / "0009_later.sql"
-    file.write_text("ALTER TABLE statesvc.shipment ADD COLUMN later text;\n")
-    assert complaints(file) == ""
-    file.write_text("""
-CREATE INDEX later ON statesvc.shipment (later);
-ALTER TABLE statesvc.shipment ALTER COLUMN later SET NOT NULL;
-ALTER TABLE statesvc.shipment DROP COLUMN later;
-ALTER TABLE statesvc.shipment RENAME COLUMN later TO latest;
-DROP TABLE statesvc.later;
-""")
-    assert set(complaints(file).split()) >= {
-        "require-concurrent-index-creation",
-        "adding-not-nullable-field",
-        "ban-drop-column",
-        "renaming-column",
-        "ban-drop-table",
-    }

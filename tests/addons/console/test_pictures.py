@@ -6,7 +6,6 @@ from typing import Final
 
 import pytest
 
-from tests.palette_png import with_palette
 from tests.pictures import BYTES_MAX, EVIDENCE, FOLDER, PICTURES, Picture
 from tests.world.api import Api
 
@@ -44,8 +43,3 @@ def test_each_picture_is_there_small_and_described_where_it_is_shown(picture: Pi
 def test_no_page_shows_a_picture_that_make_pictures_does_not_take() -> None:
     taken = {FOLDER / picture.name for picture in PICTURES}
     assert set(pictures_in_pages()) == taken == set(FOLDER.iterdir())
-
-
-def test_a_picture_that_has_a_palette_is_refused() -> None:
-    with pytest.raises(ValueError, match="an RGB picture is wanted"):
-        with_palette((FOLDER / PICTURES[0].name).read_bytes())

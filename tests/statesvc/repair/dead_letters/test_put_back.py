@@ -120,24 +120,6 @@ async def test_a_replay_that_is_cut_off_changes_nothing(repair: RepairHarness) -
     assert await repair.harness.value("SELECT count(*) FROM statesvc.inbox") == 0
 
 
-async def test_without_the_check_of_what_became_of_it_a_dead_letter_would_be_put_back_twice(
-    repair: RepairHarness,
-) -> None:
-    (dead_letter_id,) = await repair.bury_some(1)
-    await repair.harness.as_owner(
-        "CREATE OR REPLACE FUNCTION statesvc.replay_obstacle(d statesvc.dead_letter) RETURNS text"
-        " LANGUAGE sql STABLE RETURN NULL::text"
-    )
-    repair.mend()
-    for _ in range(2):
-        assert await put_back(
-            repair.connection, repair.request(dead_letter_id), [dead_letter_id]
-        ) == {dead_letter_id: None}
-        messages = await repair.harness.claim()
-        assert len(messages) == 1, "the second time it was settled already"
-        await repair.harness.connection.execute("DELETE FROM statesvc.inbox")
-
-
 async def test_an_open_dead_letter_of_a_message_that_waits_or_took_effect_is_refused(
     repair: RepairHarness,
 ) -> None:
