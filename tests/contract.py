@@ -58,15 +58,25 @@ class Contract:
 
 
 @cache
-def hook_validators() -> dict[str, Draft202012Validator]:
-    """Return, by type of notification, a validator of its documented body, as strict."""
+def hook_validator() -> Draft202012Validator:
+    """Return a validator of notifications, each against the documented body of its type."""
     document = exact(closed_words(build_document([], version="test", hooks=hooks())))
-    return {
-        hook.kind: Draft202012Validator(
-            {"$ref": f"#/components/schemas/{hook.name}", "components": document["components"]}
-        )
+    of_type = [
+        {
+            "if": {"properties": {"type": {"const": hook.kind}}},
+            "then": {"$ref": f"#/components/schemas/{hook.name}"},
+        }
         for hook in hooks()
-    }
+    ]
+    known = {"type": {"enum": [hook.kind for hook in hooks()]}}
+    return Draft202012Validator(
+        {
+            "required": ["type"],
+            "properties": known,
+            "allOf": of_type,
+            "components": document["components"],
+        }
+    )
 
 
 def check_openapi(document: Mapping[str, Any]) -> None:

@@ -15,6 +15,8 @@ PATH: Final = re.compile(
 
 
 def texts_of(source: Path) -> Iterator[str]:
+    if not PATH.search(source.read_text("utf-8")):
+        return
     if source.suffix == ".sql":
         yield from (line.partition("--")[2] for line in source.read_text("utf-8").splitlines())
         return

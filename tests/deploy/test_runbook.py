@@ -63,13 +63,8 @@ def test_there_is_nothing_else_in_the_blocks() -> None:
     assert strange == []
 
 
-@pytest.mark.parametrize(("page", "command"), _of_the_service())
 def test_a_command_takes_what_the_page_gives_it(
-    page: str,
-    command: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Stopped at the database: there is none at this address, so the command says so
     instead of `wrong use`.
@@ -77,22 +72,23 @@ def test_a_command_takes_what_the_page_gives_it(
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     monkeypatch.setenv("STATESVC_OWNER_URL", "postgresql://nobody@127.0.0.1:1/none")
     monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(tmp_path))
-    monkeypatch.setattr("sys.stdin", io.StringIO())
-    words = _filled(command)
-    if words[0] in {"up", "ingress", "api", "worker", "notifier", "sealer"}:
-        words = [*words, "--help"]
-    try:
-        ended = main(words)
-    except SystemExit as stopped:
-        ended = int(stopped.code or 0)
-    assert ended != 2, f"{page}: {capsys.readouterr().err}"
+    for page, command in _of_the_service():
+        monkeypatch.setattr("sys.stdin", io.StringIO())
+        words = _filled(command)
+        if words[0] in {"up", "ingress", "api", "worker", "notifier", "sealer"}:
+            words = [*words, "--help"]
+        try:
+            ended = main(words)
+        except SystemExit as stopped:
+            ended = int(stopped.code or 0)
+        assert ended != 2, f"{page}: {capsys.readouterr().err}"
 
 
-@pytest.mark.parametrize(("page", "statement"), _statements())
-async def test_a_statement_can_be_planned(database: Any, page: str, statement: str) -> None:
-    text = statement.replace("PID", "1").replace("NAME", "x")
-    async with await AsyncConnection.connect(database.service_dsn) as connection:
-        assert await (await connection.execute(f"EXPLAIN {text}".encode())).fetchone(), page
+async def test_a_statement_can_be_planned(database: Any) -> None:
+    for page, statement in _statements():
+        text = statement.replace("PID", "1").replace("NAME", "x")
+        async with await AsyncConnection.connect(database.service_dsn) as connection:
+            assert await (await connection.execute(f"EXPLAIN {text}".encode())).fetchone(), page
 
 
 def test_the_page_of_dead_letters_says_what_to_do_for_each_cause() -> None:

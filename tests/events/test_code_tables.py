@@ -184,16 +184,24 @@ def test_proposals_for_the_texts_of_the_corpora_are_nearly_always_right() -> Non
 DIGESTS = [bytes(32), bytes([255] * 32), *(hashlib.sha256(bytes([n])).digest() for n in range(50))]
 
 
-@pytest.mark.parametrize("digest", DIGESTS, ids=lambda digest: digest.hex()[:8])
-def test_a_text_is_that_of_a_digest_exactly_when_it_was_written_so(digest: bytes) -> None:
-    text = short(digest)
-    assert is_short(text, digest)
-    for place in range(len(text)):
-        for other in "a7_ +-A089\u0663\u00e9\0":
-            changed = text[:place] + other + text[place + 1 :]
-            assert is_short(changed, digest) == (changed == text)
-    for changed in ("", text[:-1], text + "a", "a" + text, text.upper(), f" {text}", f"{text}\n"):
-        assert is_short(changed, digest) == (changed == text)
+def test_a_text_is_that_of_a_digest_exactly_when_it_was_written_so() -> None:
+    for digest in DIGESTS:
+        text = short(digest)
+        assert is_short(text, digest), digest
+        for place in range(len(text)):
+            for other in "a7_ +-A089\u0663\u00e9\0":
+                changed = text[:place] + other + text[place + 1 :]
+                assert is_short(changed, digest) == (changed == text), digest
+        for changed in (
+            "",
+            text[:-1],
+            text + "a",
+            "a" + text,
+            text.upper(),
+            f" {text}",
+            f"{text}\n",
+        ):
+            assert is_short(changed, digest) == (changed == text), digest
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ what a new database has.
 from pathlib import Path
 from typing import Any
 
-import pytest
 from psycopg import AsyncConnection
 
 from statesvc.database.migrator import migrate
@@ -61,18 +60,18 @@ async def test_every_function_belongs_to_a_table_or_to_one_file(database: Any) -
     assert set(made).isdisjoint(OF_TABLES)
 
 
-@pytest.mark.parametrize("file", FILES)
-async def test_a_file_of_functions_can_be_applied_again_alone(database: Any, file: str) -> None:
+async def test_a_file_of_functions_can_be_applied_again_alone(database: Any) -> None:
     before = await functions(database)
-    await rows(
-        database.owner_dsn,
-        f"UPDATE statesvc.schema_functions SET sha256 = 'of an older text' WHERE file = '{file}'",
-    )
-    assert (await migrate(database.owner_dsn, database.service_dsn)).applied == (
-        f"functions/{file}",
-    )
-    assert await functions(database) == before
-    assert (await migrate(database.owner_dsn, database.service_dsn)).applied == ()
+    for file in FILES:
+        await rows(
+            database.owner_dsn,
+            f"UPDATE statesvc.schema_functions SET sha256 = 'of an older text' WHERE file = '{file}'",
+        )
+        assert (await migrate(database.owner_dsn, database.service_dsn)).applied == (
+            f"functions/{file}",
+        ), file
+        assert await functions(database) == before, file
+        assert (await migrate(database.owner_dsn, database.service_dsn)).applied == (), file
 
 
 async def test_what_destroys_is_not_for_everybody(database: Any) -> None:

@@ -79,21 +79,21 @@ async def _partition(connection: AsyncConnection[Any]) -> str:
     return name
 
 
-@pytest.mark.parametrize("role", ["owner", "superuser"])
-@pytest.mark.parametrize("statement", REFUSED)
-async def test_what_was_not_announced_is_refused(database: Any, statement: str, role: str) -> None:
+async def test_what_was_not_announced_is_refused(database: Any) -> None:
     await install_guard(database.superuser_dsn)
-    async with await AsyncConnection.connect(
-        getattr(database, f"{role}_dsn"), autocommit=True
-    ) as connection:
-        with pytest.raises(psycopg.Error) as caught:
-            await connection.execute(
-                statement.format(partition=await _partition(connection)).encode()
-            )
-    # a function that triggers need, or a role that may not, is refused by PostgreSQL itself
-    assert caught.value.sqlstate in {"SS001", "42501"}, caught.value
-    if role == "superuser":
-        assert caught.value.sqlstate == "SS001", caught.value
+    for statement in REFUSED:
+        for role in ("owner", "superuser"):
+            async with await AsyncConnection.connect(
+                getattr(database, f"{role}_dsn"), autocommit=True
+            ) as connection:
+                with pytest.raises(psycopg.Error) as caught:
+                    await connection.execute(
+                        statement.format(partition=await _partition(connection)).encode()
+                    )
+            # a function that triggers need, or a role that may not, is refused by PostgreSQL itself
+            assert caught.value.sqlstate in {"SS001", "42501"}, caught.value
+            if role == "superuser":
+                assert caught.value.sqlstate == "SS001", caught.value
 
 
 async def test_the_tables_of_all_kinds_of_entries_and_their_partitions_are_guarded(
@@ -142,12 +142,6 @@ async def test_what_was_announced_stands_in_the_log_and_verifies(database: Any) 
     )
     assert actions[1][2] == {"command": "DROP TABLE", "why": why}
     assert actions[1][1].startswith("statesvc.attempt")
-
-
-async def test_without_the_guard_the_owner_could_drop_the_log(database: Any) -> None:
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        await owner.execute("ALTER TABLE statesvc.event DISABLE TRIGGER append_only")
-        await owner.execute("DROP TABLE statesvc.attempt")
 
 
 async def test_replica_mode_does_not_get_past_it(database: Any) -> None:

@@ -6,14 +6,15 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 from threading import Event
-from typing import Any
-
-from mcp import Client, StdioServerParameters
+from typing import TYPE_CHECKING, Any
 
 from statesvc.addons.mcp.tool_server import READS, WRITES, ToolServer
 from statesvc.cli.api_calls import Calls, File
 from tests.acceptance.processes import BOOTSTRAP_KEY, Service
 from tests.acceptance.stories import ups_alert
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 NUMBER = "1ZMCP00000000001"
 PARCEL = {"carrier_id": "ups", "tracking_number": NUMBER}
@@ -24,7 +25,10 @@ ARGUMENTS = {name: PARCEL for name in READS if name.startswith("get_shipment")} 
 AWAIT = {**PARCEL, "hours": 2}
 
 
-def agent(service: Service, key: str, *options: str) -> Client:
+def agent(service: Service, key: str, *options: str) -> "Client":
+    # half a second that each process of a test run would spend
+    from mcp import Client, StdioServerParameters  # noqa: PLC0415
+
     return Client(
         StdioServerParameters(
             command=sys.executable,
@@ -34,7 +38,7 @@ def agent(service: Service, key: str, *options: str) -> Client:
     )
 
 
-async def told(client: Client, name: str, **arguments: Any) -> tuple[bool, Any]:
+async def told(client: "Client", name: str, **arguments: Any) -> tuple[bool, Any]:
     """Return whether a call was refused, and the text of its answer."""
     result = await client.call_tool(name, arguments)
     (answer,) = result.content

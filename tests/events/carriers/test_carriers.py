@@ -3,7 +3,6 @@
 import contextlib
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote_plus
 from zoneinfo import ZoneInfo
@@ -30,7 +29,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, PrintedTime, Raw, Reading
 from events.identity.ids import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
-from tests.events.carriers.bodies import SMALL, WITHOUT_SCANS, Small
+from tests.events.carriers.bodies import SMALL, WITHOUT_SCANS
 from tests.events.carriers.carrier_fixtures import (
     RECEIVED_AT,
     described,
@@ -41,25 +40,7 @@ from tests.events.carriers.carrier_fixtures import (
 )
 from tests.events.carriers.other_formats import OTHER_FORMATS
 
-FIXTURES: Final = [
-    pytest.param(carrier_id, path, id=f"{carrier_id}/{path.name}")
-    for carrier_id in CARRIERS
-    for path in fixture_paths(carrier_id)
-]
-JUNK: Final[tuple[Any, ...]] = (
-    None,
-    "",
-    "x",
-    [],
-    {},
-    7,
-    1.5,
-    True,
-    [None],
-    [[]],
-    {"a": [1]},
-    "9" * 400,
-)
+JUNK: Final[tuple[Any, ...]] = (None, "x", 1.5, [None], {"a": [1]}, "9" * 400)
 
 AUTHENTICATION: Final[dict[str, tuple[object, ...]]] = {
     "17track": (Sha256Concat(header="sign"), Sha256InBody()),
@@ -76,14 +57,6 @@ AUTHENTICATION: Final[dict[str, tuple[object, ...]]] = {
     "teleship": (Hmac(header="x-teleship-signature"),),
     "ups": (SharedHeader(header="credential"), OAuthToken()),
 }
-
-
-def each(bodies: dict[str, tuple[bytes, ...]]) -> list[Any]:
-    return [
-        pytest.param(carrier_id, body, id=f"{carrier_id}-{number}")
-        for carrier_id, several in bodies.items()
-        for number, body in enumerate(several)
-    ]
 
 
 def nodes(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
@@ -105,42 +78,44 @@ def replaced(value: Any, path: tuple[str | int, ...], junk: object) -> Any:
     return copy
 
 
-@pytest.mark.parametrize(("carrier_id", "path"), FIXTURES)
-def test_a_fixture_says_what_is_expected(carrier_id: str, path: Path) -> None:
-    expected = expectations(carrier_id)[path.name]
-    shows = expected.pop("shows", None)
-    assert described(carrier_id, read(CARRIERS[carrier_id], path.read_bytes())) == expected, shows
+@pytest.mark.parametrize("carrier_id", CARRIERS)
+def test_fixtures_say_what_is_expected(carrier_id: str) -> None:
+    expected = expectations(carrier_id)
+    for expectation in expected.values():
+        expectation.pop("shows", None)
+    assert {
+        path.name: described(carrier_id, read(CARRIERS[carrier_id], path.read_bytes()))
+        for path in fixture_paths(carrier_id)
+    } == expected
 
 
-def test_every_expectation_has_its_fixture() -> None:
-    assert {carrier_id: list(expectations(carrier_id)) for carrier_id in CARRIERS} == {
-        carrier_id: [path.name for path in fixture_paths(carrier_id)] for carrier_id in CARRIERS
-    }
+@pytest.mark.parametrize("carrier_id", sorted({small.carrier_id for small in SMALL}))
+def test_small_bodies_say_what_is_expected(carrier_id: str) -> None:
+    for small in (each for each in SMALL if each.carrier_id == carrier_id):
+        normalized = read(CARRIERS[carrier_id], small.body)
+        assert scans(normalized) == small.scans, small.shows
+        if small.rejected is not None:
+            pointers = [rejection.pointer for rejection in normalized.rejections]
+            assert pointers == small.rejected, small.shows
+        for reading in normalized.readings:
+            assert (reading.time.tz_source is TzSource.RECEIVED) == (
+                reading.time.instant == RECEIVED_AT
+            ), small.shows
+            assert reading.native_id is None or carrier_id == "sf_express", small.shows
 
 
-@pytest.mark.parametrize("small", SMALL, ids=lambda small: f"{small.carrier_id}: {small.shows}")
-def test_a_small_body_says_what_is_expected(small: Small) -> None:
-    normalized = read(CARRIERS[small.carrier_id], small.body)
-    assert scans(normalized) == small.scans
-    if small.rejected is not None:
-        assert [rejection.pointer for rejection in normalized.rejections] == small.rejected
-    for reading in normalized.readings:
-        assert (reading.time.tz_source is TzSource.RECEIVED) == (
-            reading.time.instant == RECEIVED_AT
-        )
-        assert reading.native_id is None or small.carrier_id == "sf_express"
+@pytest.mark.parametrize("carrier_id", WITHOUT_SCANS)
+def test_errors_notices_and_empty_answers_hold_nothing(carrier_id: str) -> None:
+    for body in WITHOUT_SCANS[carrier_id]:
+        assert read(CARRIERS[carrier_id], body) == Normalized(), body
 
 
-@pytest.mark.parametrize(("carrier_id", "body"), each(WITHOUT_SCANS))
-def test_errors_notices_and_empty_answers_hold_nothing(carrier_id: str, body: bytes) -> None:
-    assert read(CARRIERS[carrier_id], body) == Normalized()
-
-
-@pytest.mark.parametrize(("carrier_id", "body"), each(OTHER_FORMATS))
-def test_another_format_is_refused(carrier_id: str, body: bytes) -> None:
-    with pytest.raises(UnreadableMessageError) as caught:
-        read(CARRIERS[carrier_id], body)
-    assert caught.value.cause is Cause.UNKNOWN_FORMAT
+@pytest.mark.parametrize("carrier_id", OTHER_FORMATS)
+def test_another_format_is_refused(carrier_id: str) -> None:
+    for body in OTHER_FORMATS[carrier_id]:
+        with pytest.raises(UnreadableMessageError) as caught:
+            read(CARRIERS[carrier_id], body)
+        assert caught.value.cause is Cause.UNKNOWN_FORMAT, body
 
 
 def test_every_carrier_has_bodies_without_scans_and_of_other_formats() -> None:
@@ -148,19 +123,18 @@ def test_every_carrier_has_bodies_without_scans_and_of_other_formats() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("carrier_id", "path"), [case for case in FIXTURES if str(case.values[1]).endswith(".json")]
-)
-def test_junk_in_any_place_of_a_body_is_no_defect_of_ours(carrier_id: str, path: Path) -> None:
-    value = json.loads(path.read_bytes())
-    for place in nodes(value):
-        for junk in JUNK:
-            with contextlib.suppress(UnreadableMessageError):
-                normalized = read(
-                    CARRIERS[carrier_id], json.dumps(replaced(value, place, junk)).encode()
-                )
-                for reading in normalized.readings:
-                    identify(reading, carrier_id=carrier_id, digest=bytes, allow_unnumbered=True)
+@pytest.mark.parametrize("carrier_id", CARRIERS)
+def test_junk_in_any_place_of_a_body_is_no_defect_of_ours(carrier_id: str) -> None:
+    for path in (each for each in fixture_paths(carrier_id) if each.suffix == ".json"):
+        value = json.loads(path.read_bytes())
+        for place in nodes(value):
+            for junk in JUNK:
+                body = json.dumps(replaced(value, place, junk)).encode()
+                with contextlib.suppress(UnreadableMessageError):
+                    for reading in read(CARRIERS[carrier_id], body).readings:
+                        identify(
+                            reading, carrier_id=carrier_id, digest=bytes, allow_unnumbered=True
+                        )
 
 
 @pytest.mark.parametrize("carrier_id", AUTHENTICATION)

@@ -82,11 +82,9 @@ subscriptions without files.
 
 
 @pytest.mark.parametrize("body", NOTHING)
-@pytest.mark.parametrize("carrier_id", sorted(CARRIERS.keys() - {"canonical"}))
-def test_a_body_without_an_event_and_without_a_word_for_none_is_rejected(
-    carrier_id: str, body: bytes
-) -> None:
-    assert outcome(carrier_id, body) != Normalized()
+def test_a_body_without_an_event_and_without_a_word_for_none_is_rejected(body: bytes) -> None:
+    ours = CARRIERS.keys() - {"canonical"}
+    assert [each for each in ours if outcome(each, body) == Normalized()] == []
 
 
 @pytest.mark.parametrize("carrier_id", sorted(CARRIERS.keys() - {"canonical"}))

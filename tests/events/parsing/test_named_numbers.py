@@ -34,6 +34,10 @@ def bodies(carrier_id: str) -> Iterator[bytes]:
 def test_every_number_that_an_event_has_is_named_by_a_declared_field(carrier_id: str) -> None:
     carrier = CARRIERS[carrier_id]
     for body in bodies(carrier_id):
+        named = set(named_numbers(body, carrier.number_fields))
+        assert all(
+            named <= {number} for number in named if names_only(body, carrier.number_fields, number)
+        )
         try:
             readings = read(carrier, body).readings
         except UnreadableMessageError:
@@ -43,15 +47,7 @@ def test_every_number_that_an_event_has_is_named_by_a_declared_field(carrier_id:
             for reading in readings
             if reading.tracking_number
         }
-        assert numbers <= set(map(normalize_number, named_numbers(body, carrier.number_fields)))
-
-
-@pytest.mark.parametrize("carrier_id", sorted(CARRIERS))
-def test_what_the_bytes_alone_say_of_a_number_is_true(carrier_id: str) -> None:
-    declared = CARRIERS[carrier_id].number_fields
-    for body in bodies(carrier_id):
-        named = set(named_numbers(body, declared))
-        assert all(named <= {number} for number in named if names_only(body, declared, number))
+        assert numbers <= set(map(normalize_number, named))
 
 
 @given(SAID)
@@ -175,7 +171,7 @@ def test_the_members_of_an_object_may_be_named_by_numbers() -> None:
     assert not names_only(body, ("result.{}",), "A1")
 
 
-@pytest.mark.parametrize("carrier_id", CARRIERS)
-def test_the_fields_of_every_carrier_can_be_looked_for_in_any_document(carrier_id: str) -> None:
-    for body in (b"<a><b>1</b></a>", b'{"a": [{"b": 1}]}', b"[]"):
-        assert set(named_numbers(body, CARRIERS[carrier_id].number_fields)) <= {"1"}
+@pytest.mark.parametrize("body", [b"<a><b>1</b></a>", b'{"a": [{"b": 1}]}', b"[]"])
+def test_the_fields_of_every_carrier_can_be_looked_for_in_any_document(body: bytes) -> None:
+    for carrier in CARRIERS.values():
+        assert set(named_numbers(body, carrier.number_fields)) <= {"1"}

@@ -12,7 +12,7 @@ from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.notification import body_of
 from statesvc.notifier.claim_outbox import OutboxClaim
 from statesvc.subscriptions import subscription_store as store
-from tests.contract import hook_validators
+from tests.contract import hook_validator
 from tests.world.notifier_turns import claim
 
 THIN = {"carrier_id", "tracking_number", "from", "to", "occurred_at", "sequence"}
@@ -41,7 +41,7 @@ async def bodies(api: Any) -> list[dict[str, Any]]:
         for one in sorted(deliveries, key=lambda one: one.sequence)
     ]
     for body in sent:
-        hook_validators()[body["type"]].validate(body)
+        hook_validator().validate(body)
     return [body["data"] for body in sent]
 
 

@@ -3,8 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from statesvc.http.keys.api_keys import Keys
 from statesvc.subscriptions.key_revocation import revoke_expired
 from tests.world.api import Api
@@ -89,21 +87,19 @@ async def test_a_key_is_revoked_once(api: Api) -> None:
     assert unknown.status == 404
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+async def test_a_key_that_makes_no_sense_is_refused(api: Api) -> None:
+    documents: tuple[dict[str, Any], ...] = (
         {"scopes": []},
         {"scopes": ["everything"]},
         {"name": " "},
         {"owner": "two words"},
         {"expires_at": "2020-01-01T00:00:00Z"},
-    ],
-)
-async def test_a_key_that_makes_no_sense_is_refused(api: Api, wrong: dict[str, Any]) -> None:
-    reply = await api.call(
-        "POST", "/v1/keys", scopes="admin", json={"name": "x", "scopes": ["read"], **wrong}
     )
-    assert (reply.status, reply.body["code"]) == (422, "invalid_request")
+    for wrong in documents:
+        reply = await api.call(
+            "POST", "/v1/keys", scopes="admin", json={"name": "x", "scopes": ["read"], **wrong}
+        )
+        assert (reply.status, reply.body["code"]) == (422, "invalid_request"), wrong
 
 
 async def test_only_an_admin_makes_keys(api: Api) -> None:

@@ -5,7 +5,6 @@ them.
 import json
 from typing import Any
 
-import pytest
 from psycopg import AsyncConnection
 
 from events.errors import Cause
@@ -114,9 +113,8 @@ async def test_discarding_by_filter(database: Database, here: Shell) -> None:
     assert await value(database, "SELECT count(*) FROM statesvc.action WHERE verb = 'discard'") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
+async def test_wrong_use_is_refused(here: Shell) -> None:
+    for arguments, told in (
         (("replay",), "name the dead letters"),
         (("replay", "1", "--carrier", "ups"), "not both"),
         (("discard", "1", "--why", " "), "say why"),
@@ -128,14 +126,8 @@ async def test_discarding_by_filter(database: Database, here: Shell) -> None:
             ((action, "--carrier", "dhl_expres"), "did you mean `dhl_express`?")
             for action in ("list", "groups")
         ),
-    ],
-)
-async def test_wrong_use_is_refused(
-    here: Shell,
-    arguments: tuple[str, ...],
-    told: str,
-) -> None:
-    assert told in await here("dead-letters", *arguments, exit_code=2)
+    ):
+        assert told in await here("dead-letters", *arguments, exit_code=2), arguments
 
 
 async def test_an_id_that_is_not_there(here: Shell) -> None:

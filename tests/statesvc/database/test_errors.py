@@ -24,9 +24,8 @@ PARCEL = (
 )
 
 
-@pytest.mark.parametrize(
-    ("statement", "expected"),
-    [
+async def test_an_error_of_the_server_has_its_meaning(database: Any) -> None:
+    for statement, expected in (
         ("UPDATE statesvc.event SET carrier_id = 'x'", Failure.IMMUTABLE),
         ("TRUNCATE statesvc.transition", Failure.IMMUTABLE),
         (f"{PARCEL} INSERT INTO parcel VALUES (1)", Failure.DUPLICATE),
@@ -37,15 +36,11 @@ PARCEL = (
         ("SELECT nonsense", Failure.DEFECT),
         ("EXECUTE nothing_prepared", Failure.MISROUTED),
         ("PREPARE twice AS SELECT 1; PREPARE twice AS SELECT 1", Failure.MISROUTED),
-    ],
-)
-async def test_an_error_of_the_server_has_its_meaning(
-    database: Any, statement: str, expected: Failure
-) -> None:
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
-        with pytest.raises(psycopg.Error) as raised:
-            await connection.execute(statement)
-    assert failure(raised.value) is expected
+    ):
+        async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
+            with pytest.raises(psycopg.Error) as raised:
+                await connection.execute(statement)
+        assert failure(raised.value) is expected, statement
 
 
 async def test_the_service_may_not_change_the_log(database: Any) -> None:
@@ -104,11 +99,11 @@ WRONG: dict[ConnectionCause, Callable[[Server], str]] = {
 }
 
 
-@pytest.mark.parametrize("cause", WRONG)
-async def test_a_connection_that_fails_says_why(database: Server, cause: ConnectionCause) -> None:
-    with pytest.raises(psycopg.OperationalError) as raised:
-        await AsyncConnection.connect(WRONG[cause](database), connect_timeout=5)
-    assert connection_cause(raised.value) is cause, str(raised.value)
+async def test_a_connection_that_fails_says_why(database: Server) -> None:
+    for cause, wrong in WRONG.items():
+        with pytest.raises(psycopg.OperationalError) as raised:
+            await AsyncConnection.connect(wrong(database), connect_timeout=5)
+        assert connection_cause(raised.value) is cause, str(raised.value)
 
 
 async def test_a_role_that_has_all_its_connections_is_at_its_limit(

@@ -206,15 +206,13 @@ ASKED = (
 PARAMETERS = {"bytes": b"\x00\\'x"}
 
 
-@pytest.mark.parametrize(("name", "value"), FORCED.items())
 @pytest.mark.parametrize("is_pooled", [False, True], ids=["direct", "pooled"])
 async def test_whatever_the_database_sets_what_is_read_is_what_is_there(
     database: Any,
-    name: str,
-    value: str,
     is_pooled: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    force(database, name, value)
+    for name, value in FORCED.items():
+        force(database, name, value)
     limits = SessionLimits(statement_seconds=20, lock_seconds=10)
     async with reached(database, is_pooled=is_pooled) as dsn:
         async with await open_connection(

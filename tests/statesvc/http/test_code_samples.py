@@ -70,9 +70,6 @@ def test_every_call_has_samples_that_are_well_formed() -> None:
             compile(written["Python"], name, "exec")
 
 
-@pytest.mark.parametrize(
-    "tag",
-    sorted({call["tags"][0] for calls in document()["paths"].values() for call in calls.values()}),
-)
-def test_every_part_of_the_page_has_its_place(tag: str) -> None:
-    assert tag in TAGS
+def test_every_part_of_the_page_has_its_place() -> None:
+    tags = {call["tags"][0] for calls in document()["paths"].values() for call in calls.values()}
+    assert tags <= set(TAGS)

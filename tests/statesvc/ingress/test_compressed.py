@@ -69,22 +69,22 @@ async def test_a_signature_may_be_over_either_form(serve: Any, signs: Any) -> No
     assert len(await site.rows("SELECT FROM statesvc.inbox")) == 1
 
 
-@pytest.mark.parametrize("coding", ["br", "deflate", "zstd", "gzip, gzip", "compress", "gzip;q=1"])
-async def test_another_coding_is_refused_with_those_that_are_taken(serve: Any, coding: str) -> None:
+async def test_another_coding_is_refused_with_those_that_are_taken(serve: Any) -> None:
     site = await serve()
-    status, problem, headers = await site.post(
-        gzip.compress(BODY), headers={**GZIP, "Content-Encoding": coding}
-    )
-    assert (status, problem["code"], headers["Accept-Encoding"]) == (
-        415,
-        "unsupported_content_encoding",
-        "gzip, identity",
-    )
+    for coding in ("br", "deflate", "zstd", "gzip, gzip", "compress", "gzip;q=1"):
+        status, problem, headers = await site.post(
+            gzip.compress(BODY), headers={**GZIP, "Content-Encoding": coding}
+        )
+        assert (status, problem["code"], headers["Accept-Encoding"]) == (
+            415,
+            "unsupported_content_encoding",
+            "gzip, identity",
+        ), coding
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+async def test_what_is_no_gzip_is_malformed(serve: Any) -> None:
+    site = await serve()
+    for body in (
         BODY,
         zlib.compress(BODY),
         gzip.compress(BODY)[:-1],
@@ -92,22 +92,10 @@ async def test_another_coding_is_refused_with_those_that_are_taken(serve: Any, c
         gzip.compress(BODY) + b"more",
         gzip.compress(BODY)[:-8] + bytes(8),
         gzip.compress(b"") * 1_000,
-    ],
-    ids=[
-        "plain",
-        "zlib",
-        "cut off in its end",
-        "cut off in its start",
-        "something behind it",
-        "wrong checksum",
-        "a thousand members",
-    ],
-)
-async def test_what_is_no_gzip_is_malformed(serve: Any, body: bytes) -> None:
-    site = await serve()
-    status, problem, _ = await site.post(body, headers=GZIP)
-    assert (status, problem["code"]) == (400, "bad_request")
-    assert await site.rows("SELECT FROM statesvc.inbox") == []
+    ):
+        status, problem, _ = await site.post(body, headers=GZIP)
+        assert (status, problem["code"]) == (400, "bad_request"), body
+        assert await site.rows("SELECT FROM statesvc.inbox") == [], body
 
 
 async def test_a_bomb_is_too_large_and_leaves_its_memory(serve: Any) -> None:

@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
-import pytest
-
 from events.crypto.keyring import body_context
 from events.crypto.sealing import commitment, unsalted
 from statesvc.database.pool import Pool
@@ -81,27 +79,22 @@ async def test_the_ack_is_the_carriers_own(serve: Any) -> None:
         UUID(headers["Statesvc-Message-Id"])
 
 
-@pytest.mark.parametrize(
-    ("carrier_id", "headers", "query"),
-    [
+async def test_whoever_authenticates_may_push(serve: Any) -> None:
+    site = await serve()
+    for carrier_id, headers, query in (
         ("acme", {"credential": "old"}, ""),
         ("acme", {}, "?token=new"),
         ("acme", {"Authorization": "Basic " + base64.b64encode(b"new").decode()}, ""),
         ("acme", {"Authorization": "Bearer bootstrap-key-of-the-tests"}, ""),
         ("signed", {"X-Sign": "00", "Authorization": "Bearer bootstrap-key-of-the-tests"}, ""),
         ("nosecret", {"Authorization": "Bearer bootstrap-key-of-the-tests"}, ""),
-    ],
-)
-async def test_whoever_authenticates_may_push(
-    serve: Any, carrier_id: str, headers: dict[str, str], query: str
-) -> None:
+    ):
+        assert (await site.post(BODY, carrier_id, headers, query))[0] in {200, 202}, carrier_id
+
+
+async def test_who_does_not_is_refused_and_nothing_is_stored(serve: Any) -> None:
     site = await serve()
-    assert (await site.post(BODY, carrier_id, headers, query))[0] in {200, 202}
-
-
-@pytest.mark.parametrize(
-    ("carrier_id", "headers", "status", "code"),
-    [
+    for carrier_id, headers, status, code in (
         ("acme", {}, 401, "bad_signature"),
         ("acme", {"credential": "older"}, 401, "bad_signature"),
         ("signed", {}, 401, "bad_signature"),
@@ -113,15 +106,10 @@ async def test_whoever_authenticates_may_push(
         ),
         ("nosecret", {"credential": "new"}, 401, "unsigned_carrier"),
         ("nobody", {"credential": "new"}, 404, "unknown_carrier"),
-    ],
-)
-async def test_who_does_not_is_refused_and_nothing_is_stored(
-    serve: Any, carrier_id: str, headers: dict[str, str], status: int, code: str
-) -> None:
-    site = await serve()
-    answered, problem, _ = await site.post(BODY, carrier_id, headers)
-    assert (answered, problem["status"], problem["code"]) == (status, status, code)
-    assert await site.rows("SELECT FROM statesvc.inbox") == []
+    ):
+        answered, problem, _ = await site.post(BODY, carrier_id, headers)
+        assert (answered, problem["status"], problem["code"]) == (status, status, code), carrier_id
+        assert await site.rows("SELECT FROM statesvc.inbox") == [], carrier_id
 
 
 async def test_allowing_unsigned_pushes_opens_only_carriers_without_a_secret(serve: Any) -> None:

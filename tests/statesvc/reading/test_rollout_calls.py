@@ -81,24 +81,21 @@ async def test_what_is_left_out_stays_and_each_turn_says_who_and_why(
     }
 
 
-@pytest.mark.parametrize(
-    ("asked", "pointer"),
-    [
+async def test_a_rollout_that_cannot_be_is_refused_and_nothing_is_turned(
+    client: Client, harness: WorkerHarness
+) -> None:
+    for asked, pointer in (
         ({"candidate": "9", "percent": 1}, "/body/candidate"),
         ({"candidate": "1"}, "/body/candidate"),
         ({"percent": 1}, "/body/percent"),
         ({"shadow": True}, "/body/shadow"),
         ({"candidate": "2", "percent": 101}, "/body/percent"),
         ({"candidate": "2", "guard": {"messages": 10, "differences_percent": 1}}, "/body/guard"),
-    ],
-)
-async def test_a_rollout_that_cannot_be_is_refused_and_nothing_is_turned(
-    client: Client, harness: WorkerHarness, asked: dict[str, Any], pointer: str
-) -> None:
-    status, problem = await put(client, hold=True, **asked)
-    assert (status, problem["code"]) == (422, "invalid_request")
-    assert [flaw["pointer"] for flaw in problem["errors"]] == [pointer]
-    assert await harness.value("SELECT count(*) FROM statesvc.rollout") == 0
+    ):
+        status, problem = await put(client, hold=True, **asked)
+        assert (status, problem["code"]) == (422, "invalid_request"), asked
+        assert [flaw["pointer"] for flaw in problem["errors"]] == [pointer], asked
+        assert await harness.value("SELECT count(*) FROM statesvc.rollout") == 0, asked
 
 
 async def test_differences_are_paged_with_their_totals(

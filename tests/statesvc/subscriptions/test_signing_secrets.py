@@ -14,7 +14,7 @@ from standardwebhooks.webhooks import Webhook
 from projections.notification_type import NotificationType
 from statesvc.http.keys.key_store import Scope
 from statesvc.subscriptions import connection_test
-from tests.contract import hook_validators
+from tests.contract import hook_validator
 from tests.statesvc.subscriptions.conftest import URL, Api
 
 
@@ -166,9 +166,8 @@ async def test_a_chosen_secret_replaces_the_present_one_and_again_changes_nothin
     assert rotated == [(2,)]
 
 
-@pytest.mark.parametrize(
-    "secret",
-    [
+async def test_what_is_no_secret_is_refused_without_repeating_it(api: Api) -> None:
+    for secret in (
         "",
         "whsec_",
         "whsec_AAAA",
@@ -177,19 +176,17 @@ async def test_a_chosen_secret_replaces_the_present_one_and_again_changes_nothin
         SEED + "A",
         "whsec_" + "A" * 88,
         "whsk_" + "A" * 32,
-    ],
-)
-async def test_what_is_no_secret_is_refused_without_repeating_it(api: Api, secret: str) -> None:
-    for path in (f"/{uuid4()}", f"/{uuid4()}/secret"):
-        body: dict[str, Any] = (
-            {"secret": secret} if path.endswith("secret") else {"url": URL, "secret": secret}
-        )
-        status, problem = await api("PUT", path, body)
-        assert (status, [error["pointer"] for error in problem["errors"]]) == (
-            422,
-            ["/body/secret"],
-        )
-        assert len(secret) < 8 or secret not in str(problem)
+    ):
+        for path in (f"/{uuid4()}", f"/{uuid4()}/secret"):
+            body: dict[str, Any] = (
+                {"secret": secret} if path.endswith("secret") else {"url": URL, "secret": secret}
+            )
+            status, problem = await api("PUT", path, body)
+            assert (status, [error["pointer"] for error in problem["errors"]]) == (
+                422,
+                ["/body/secret"],
+            ), secret
+            assert len(secret) < 8 or secret not in str(problem), secret
 
 
 async def test_a_secret_of_the_other_kind_is_refused(api: Api) -> None:
@@ -197,11 +194,14 @@ async def test_a_secret_of_the_other_kind_is_refused(api: Api) -> None:
     assert (status, "different kinds" in str(problem)) == (422, True)
 
 
-@pytest.mark.parametrize("kind", NotificationType)
-async def test_it_is_the_example_of_its_type_signed_and_listed(
-    api: Api, heard: Any, kind: NotificationType
-) -> None:
+async def test_it_is_the_example_of_its_type_signed_and_listed(api: Api, heard: Any) -> None:
+    for kind in NotificationType:
+        await _is_the_example(api, heard, kind)
+
+
+async def _is_the_example(api: Api, heard: Any, kind: NotificationType) -> None:
     url, got = heard
+    got.clear()
     made = await api.make(url=url)
     status, result = await api("POST", f"/{made['id']}/test", {"type": kind.value})
     assert (status, result["type"], result["outcome"], result["status_code"]) == (
@@ -212,7 +212,7 @@ async def test_it_is_the_example_of_its_type_signed_and_listed(
     )
     ((headers, sent),) = got
     body = Webhook(made["secret"]).verify(sent, headers)
-    hook_validators()[kind].validate(body)
+    hook_validator().validate(body)
     assert (body["type"], body["data"]["test"], headers["webhook-id"]) == (
         kind.value,
         True,
