@@ -25,7 +25,7 @@ GRANT INSERT, DELETE ON statesvc.mapped_text TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON
     statesvc.rollout_batch, statesvc.rollout_count, statesvc.rollout_diff, statesvc.reader, statesvc.trial
     TO {service_role};
-GRANT INSERT, UPDATE ON statesvc.second_signature, statesvc.carrier_quota, statesvc.zone_release TO {service_role};
+GRANT INSERT, UPDATE ON statesvc.second_signature, statesvc.cosigned_head, statesvc.carrier_quota, statesvc.zone_release TO {service_role};
 GRANT INSERT, DELETE ON statesvc.message_attempt TO {service_role};
 GRANT INSERT, UPDATE ON statesvc.body_archive, statesvc.legal_hold TO {service_role};
 GRANT INSERT, DELETE ON statesvc.body_retained TO {service_role};

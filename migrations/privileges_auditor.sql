@@ -6,7 +6,7 @@ REVOKE ALL ON ALL SEQUENCES IN SCHEMA statesvc FROM {auditor_role};
 GRANT USAGE ON SCHEMA statesvc TO {auditor_role};
 GRANT SELECT ON
     statesvc.batch, statesvc.event, statesvc.event_key, statesvc.conflict, statesvc.conflict_key, statesvc.transition, statesvc.fanout,
-    statesvc.attempt, statesvc.observation, statesvc.action, statesvc.notification, statesvc.notification_gap, statesvc.outbox, statesvc.log_epoch, statesvc.unsealed, statesvc.sealed_batch, statesvc.subtree, statesvc.checkpoint, statesvc.checkpoint_stamp, statesvc.second_signature,
+    statesvc.attempt, statesvc.observation, statesvc.action, statesvc.notification, statesvc.notification_gap, statesvc.outbox, statesvc.log_epoch, statesvc.unsealed, statesvc.sealed_batch, statesvc.subtree, statesvc.checkpoint, statesvc.checkpoint_stamp, statesvc.second_signature, statesvc.cosigned_head,
     statesvc.shipment, statesvc.legal_hold, statesvc.code_mapping, statesvc.body_archive, statesvc.log_archive,
     statesvc.log_resident,
     statesvc.schema_migrations, statesvc.schema_functions, statesvc.partitioned, statesvc.zone_release

@@ -37,8 +37,8 @@ class AddOn:
     targets that are answered with the add-on's name while it is off. `operations`: of the API.
     `computations`: by name, for the computing processes. `pages`: routes beside the API.
     `lasting_calls`: makes calls of the role api that no deadline ends, and their component, which
-    stops when the drain begins. `jobs`: by role, the makers of its components. `findings`: checks
-    of the running service.
+    stops when the drain begins. `jobs`: by role, the makers of its components (of `sealer` with
+    the sealer as well). `findings`: checks of the running service.
     `doctor`: checks of the installation. `targets`: the kind of target of its schemes.
     `history`: the module that reads archived files. `cluster`: opens a cluster that reads whole
     logs. `documents`: verifies a file. `catch_up`: does at once the work that the jobs would have

@@ -42,7 +42,7 @@ NOTE_BYTES_MAX: Final = 65_536
 _ED25519: Final = b"\x01"
 _COSIGNATURE: Final = b"\x04"
 _MLDSA44: Final = b"\x06"
-_KEY_BYTES: Final = {_ED25519: 32, _MLDSA44: 1312}
+_KEY_BYTES: Final = {_ED25519: 32, _COSIGNATURE: 32, _MLDSA44: 1312}
 _TIME: Final = struct.Struct(">Q")
 _SIGNATURE: Final = re.compile(r"— (\S+) (\S+)")
 _KEY_NAME: Final = re.compile(r"[^\s+]+")
@@ -64,16 +64,20 @@ class UncheckedError(NoteError):
 class VerifierKey:
     """The public half of a key, for verifiers of the log.
 
-    `public_key` has 32 bytes (Ed25519), or 1,312 (ML-DSA-44).
+    `public_key` has 32 bytes (Ed25519), or 1,312 (ML-DSA-44). `is_witness`: it cosigns heads of
+    logs of others.
     """
 
     name: str
     public_key: bytes
+    is_witness: bool = False
 
     @property
     def kind(self) -> bytes:
         """The byte that C2SP gives to the algorithm."""
-        return _MLDSA44 if len(self.public_key) == _KEY_BYTES[_MLDSA44] else _ED25519
+        if len(self.public_key) == _KEY_BYTES[_MLDSA44]:
+            return _MLDSA44
+        return _COSIGNATURE if self.is_witness else _ED25519
 
     @property
     def key_id(self) -> bytes:
@@ -92,18 +96,19 @@ class VerifierKey:
         return f"{self.name}+{self.key_id.hex()}+{_base64(self.kind + self.public_key)}"
 
     @classmethod
-    def parse(cls, text: str) -> Self:
+    def parse(cls, text: str, *, is_witness: bool = False) -> Self:
         """Parse the output of `str`. Raises NoteError."""
         # the base64 part may hold a plus sign too
         name, _, rest = text.strip().partition("+")
         key_id, _, encoded = rest.partition("+")
         material = _unbase64(encoded, "the verifier key")
         size = _KEY_BYTES.get(material[:1])
-        if not _KEY_NAME.fullmatch(name) or len(material) - 1 != size:
+        key = cls(name, material[1:], is_witness)
+        if not _KEY_NAME.fullmatch(name) or len(material) - 1 != size or key.kind != material[:1]:
             raise NoteError(
-                "a verifier key reads `name+key id+base64`, with an Ed25519 or ML-DSA-44 key"
+                "a verifier key reads `name+key id+base64`, with an Ed25519 or ML-DSA-44 key (type"
+                " 1 or 6; of a witness 4 or 6)"
             )
-        key = cls(name, material[1:])
         if key.key_id.hex() != key_id:
             raise NoteError(
                 "the key id of the verifier key does not fit the key: a part of it was changed or"
@@ -284,13 +289,17 @@ def open_checkpoint(
     times = set()
     for name, material in signatures:
         if (key := known.get((name, material[:4]))) is not None:
-            if key.kind == _MLDSA44:
-                # an ML-DSA signature is always a cosignature, so it has a time, zero where none is
-                # meant
-                seconds = int.from_bytes(material[4:12], "big")
-                _hold(key, material[12:], _subtree(checkpoint, name, seconds))
-            else:
+            if key.kind == _ED25519:
                 _hold(key, material[4:], text.encode())
+            else:
+                # a cosignature has a time, zero where none is meant
+                seconds = int.from_bytes(material[4:12], "big")
+                signed = (
+                    _timed(text.encode(), seconds)
+                    if key.kind == _COSIGNATURE
+                    else _subtree(checkpoint, name, seconds)
+                )
+                _hold(key, material[12:], signed)
             signed_by.add(key)
         elif (key := timing.get((name, material[:4]))) is not None:
             times.add(_signed_time(key, material[4:], text.encode()))
@@ -319,6 +328,19 @@ def _signed_time(key: VerifierKey, material: bytes, text: bytes) -> int:
 
 def _timed(text: bytes, seconds: int) -> bytes:
     return f"cosignature/v1\ntime {seconds}\n".encode() + text
+
+
+def cosignature(note: str, answer: str, witness: VerifierKey) -> str:
+    """Return a witness's line from its answer about a note; lines by others are left out.
+
+    Raises NoteError unless the line is valid and has a time.
+    """
+    # together, so that an answer which is more than lines makes another note
+    open_checkpoint(note + answer, [witness])
+    for name, material in _split(note + answer)[1]:
+        if (name, material[:4]) == (witness.name, witness.key_id) and any(material[4:12]):
+            return f"— {name} {_base64(material)}\n"
+    raise NoteError("a cosignature has a time")
 
 
 def second_signature_fault(

@@ -417,6 +417,18 @@ ALTER TABLE ONLY statesvc.console_session
     ADD CONSTRAINT console_session_pkey PRIMARY KEY (token_hash);
 CREATE INDEX console_session_key ON statesvc.console_session USING btree (key_id, created_at);
 
+CREATE TABLE statesvc.cosigned_head (
+    one_row boolean DEFAULT true NOT NULL,
+    tree_size bigint,
+    second_signature text,
+    cosignatures text,
+    faults text[] NOT NULL,
+    asked_at timestamp with time zone NOT NULL,
+    CONSTRAINT cosigned_head_one_row_check CHECK (one_row)
+);
+ALTER TABLE ONLY statesvc.cosigned_head
+    ADD CONSTRAINT cosigned_head_pkey PRIMARY KEY (one_row);
+
 CREATE TABLE statesvc.dead_letter (
     dead_letter_id bigint NOT NULL,
     kind text NOT NULL,

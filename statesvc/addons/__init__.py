@@ -20,5 +20,6 @@ ADDONS: Final = (
     "spark",
     "stream",
     "verify",
+    "witness",
     "demo",
 )

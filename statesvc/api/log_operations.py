@@ -1,17 +1,17 @@
 """`GET /v1/feed`, `/v1/checkpoint...`: the log by index, and its signed heads."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 import orjson
 from aiohttp import hdrs
 from psycopg import AsyncConnection
-from pydantic import AwareDatetime, Field, GetPydanticSchema
+from pydantic import AwareDatetime, Field, GetPydanticSchema, model_validator
 from typing_extensions import TypedDict
 
 from events.entry.kinds import EntryName
 from statesvc.api import kit
 from statesvc.api.key_words import no_log_key
-from statesvc.log.checkpoints import SignedHead, covering_head, latest_head
+from statesvc.log.checkpoints import SignedHead, cosigned_head, covering_head, latest_head
 from statesvc.log.cursor import LogCursor, LostCursorError, read_cursor
 from statesvc.log.feed import MissingEntryError, read_entries
 from statesvc.log.signing_keys import read_keys
@@ -85,6 +85,20 @@ class CheckpointParameters(kit.ClosedModel):
         bool,
         Field(description="Add the ML-DSA-44 line, which the newest checkpoint has beside it."),
     ] = False
+    cosigned: Annotated[
+        bool,
+        Field(
+            description=(
+                "The newest that a quorum of witnesses cosigned, with their lines. Excludes `size`."
+            )
+        ),
+    ] = False
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Self:
+        if self.cosigned and self.size is not None:
+            raise ValueError("give `size` or `cosigned`")
+        return self
 
 
 class LogKey(TypedDict):
@@ -172,11 +186,22 @@ async def get_checkpoint(
     --checkpoint FILE` checks the log against it.
     """
     async with context.pool.connection() as connection:
-        head = await head_of(connection, call.parameters.size)
+        head = (
+            await cosigned_head(connection)
+            if call.parameters.cosigned
+            else await head_of(connection, call.parameters.size)
+        )
+    if head is None:
+        raise kit.Problem(
+            kit.Code.NOT_FOUND,
+            "no quorum of witnesses has cosigned a checkpoint; `statesvc status` says why",
+        )
     # a proxy that serves an old head would hide that the log was cut off
     call.headers[hdrs.CACHE_CONTROL] = "no-cache"
     second = head.second_signature if call.parameters.second_signature else None
-    return kit.RawAnswer((head.note + (second or "")).encode(), _TEXT, "utf-8")
+    witnessed = head.cosignatures if call.parameters.cosigned else None
+    note = head.note + (second or "") + (witnessed or "")
+    return kit.RawAnswer(note.encode(), _TEXT, "utf-8")
 
 
 @kit.operation(

@@ -128,7 +128,8 @@ async def prove_inclusion(
             receipt = cose_receipt(inclusion, read_checkpoint(head.note), signer)
             return kit.RawAnswer(receipt, _COSE)
     if form == _TEXT:
-        return kit.RawAnswer(tlog_proof(inclusion, head.note).encode(), _TEXT, "utf-8")
+        note = head.note + (head.cosignatures or "")
+        return kit.RawAnswer(tlog_proof(inclusion, note).encode(), _TEXT, "utf-8")
     found: InclusionAnswer = {
         "index": index,
         "tree_size": head.tree_size,

@@ -18,7 +18,8 @@ SQL = queries("statesvc.log", "checkpoints")
 class SignedHead:
     """One row. `created_at` is the `sealed_at` of the entries that it added.
 
-    `second_signature`: the lines of the ML-DSA-44 keys; of the newest head alone.
+    `second_signature`: the lines of the ML-DSA-44 keys; of the newest head and the newest that
+    witnesses cosigned. `cosignatures`: the lines of a quorum of witnesses, of the latter alone.
     """
 
     tree_size: int
@@ -26,6 +27,7 @@ class SignedHead:
     note: str
     created_at: datetime
     second_signature: str | None = None
+    cosignatures: str | None = None
 
     @property
     def epoch(self) -> int:
@@ -49,6 +51,12 @@ async def latest_head(connection: AsyncConnection[Any]) -> SignedHead | None:
     """Return the newest head; None before the first seal."""
     cursor = connection.cursor(binary=True, row_factory=class_row(SignedHead))
     return await (await cursor.execute(SQL["latest"])).fetchone()
+
+
+async def cosigned_head(connection: AsyncConnection[Any]) -> SignedHead | None:
+    """Return the newest head that a quorum of witnesses cosigned; None: there is none."""
+    cursor = connection.cursor(binary=True, row_factory=class_row(SignedHead))
+    return await (await cursor.execute(SQL["cosigned"])).fetchone()
 
 
 async def covering_head(connection: AsyncConnection[Any], size: int) -> SignedHead | None:

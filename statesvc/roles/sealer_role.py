@@ -11,6 +11,7 @@ from statesvc.sealer.leadership import Publication
 from statesvc.sealer.publisher import Publisher
 from statesvc.sealer.sealer_loop import Sealer, SealerPace
 from statesvc.sealer.timestamper import Authority, Stamper
+from statesvc.seams import named_parts
 from statesvc.settings.service_settings import CheckpointSettings
 from statesvc.telemetry import gauges
 
@@ -72,6 +73,9 @@ def sealer_components(launch: Launch, base: Runtime) -> list[Component]:
         )
         base.readiness.watch("publisher", lambda: publisher.refusal)
         parts.append(Component(name="publisher", run=publisher.run, stop=publisher.stop))
+    for role, jobs in named_parts("jobs"):
+        if role == "sealer":
+            parts += jobs(launch, base, sealer)
     return parts
 
 

@@ -29,6 +29,7 @@ from statesvc.settings.carrier_settings import (
 from statesvc.settings.http_settings import ApiSettings, HttpSettings, IngressSettings
 from statesvc.settings.section import Networks, Place, Port, PositiveInt, Seconds, Section, config
 from statesvc.settings.variable_names import refuse_unknown_variables
+from statesvc.settings.witnesses import Witnesses
 
 BOOTSTRAP_CHARS_MIN: Final = 24
 _PROXY: Final = re.compile(r"https?://[^\s/?#]+/?")
@@ -291,9 +292,8 @@ class AddOnSettings(Section):
     model_config = config()
 
     addons: str | None = None
-    """Add-ons that are on, comma-separated, the same for every process: archive, brokers, console,
-    evidence, expectations, shovel, verify, demo. Default: all; empty: none. A feature of an add-on
-    that is off names it (docs/add-ons.md)."""
+    """Add-ons that are on (docs/add-ons.md), comma-separated, the same for every process. Default:
+    all; empty: none. A feature of an add-on that is off names it."""
 
 
 class SealerSettings(Section):
@@ -321,7 +321,7 @@ class SealerSettings(Section):
 
 
 class CheckpointSettings(Section):
-    """Third parties that attest the log: time stamps, and copies of its checkpoints outside."""
+    """Third parties that attest the log: time stamps, witnesses, copies of checkpoints outside."""
 
     model_config = config("CHECKPOINT_")
 
@@ -341,6 +341,18 @@ class CheckpointSettings(Section):
     """
     publish_seconds: Seconds = 10
     """Time from a checkpoint that is stored there to the next, at least."""
+    witnesses: Witnesses = ()
+    """Witnesses (C2SP tlog-witness) that cosign checkpoints: verifier key and URL of each,
+    comma-separated, such as `w1.example+2b7c2a5d+BAgN... https://w1.example`. Default: none.
+    """
+    witness_quorum: PositiveInt | None = None
+    """Witnesses that must cosign a checkpoint before it counts as witnessed. Default: more than
+    half of them.
+    """
+
+    @property
+    def quorum(self) -> int:
+        return self.witness_quorum or len(self.witnesses) // 2 + 1
 
     @model_validator(mode="after")
     def _believable(self) -> Self:
@@ -349,6 +361,11 @@ class CheckpointSettings(Section):
             raise ValueError(
                 "STATESVC_CHECKPOINT_STAMP_URL needs STATESVC_CHECKPOINT_STAMP_CERT: no stamp is"
                 " believed unchecked"
+            )
+        if self.witness_quorum is not None and self.witness_quorum > len(self.witnesses):
+            raise ValueError(
+                f"STATESVC_CHECKPOINT_WITNESS_QUORUM is {self.witness_quorum}, and there are"
+                f" {len(self.witnesses)} STATESVC_CHECKPOINT_WITNESSES"
             )
         return self
 

@@ -51,7 +51,7 @@ class Telemetry:
     metrics somewhere as well.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - an instrument each
         self,
         *,
         resource: Resource | None = None,
@@ -119,6 +119,7 @@ class Telemetry:
             names.SEALING_LAG, lambda seconds, _: self.objectives.timed(SEALING, seconds)
         )
         self.checkpoint_stamps = self._counter(names.CHECKPOINT_STAMPS)
+        self.checkpoint_cosignatures = self._counter(names.CHECKPOINT_COSIGNATURES)
         self.checkpoint_publications = self._counter(names.CHECKPOINT_PUBLICATIONS)
         self.api_problems = self._counter(names.API_PROBLEMS)
         self.loop_lag = self._histogram(names.LOOP_LAG)

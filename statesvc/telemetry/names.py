@@ -253,6 +253,13 @@ CHECKPOINT_STAMPS: Final = counter(
     "Time stamps requested from the authority: stamped, failed (the log has the answer).",
     Attribute.OUTCOME,
 )
+CHECKPOINT_COSIGNATURES: Final = counter(
+    "statesvc.checkpoint.cosignatures",
+    "{cosignature}",
+    "Cosignatures requested from witnesses: cosigned, refused, unreachable, invalid "
+    "(`statesvc status` has the answer).",
+    Attribute.OUTCOME,
+)
 CHECKPOINT_PUBLICATIONS: Final = counter(
     "statesvc.checkpoint.publications",
     "{checkpoint}",

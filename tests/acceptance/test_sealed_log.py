@@ -19,6 +19,7 @@ from tests.acceptance.processes import MASTER_KEY, Service, until_false
 from tests.acceptance.stories import ups_alert
 from tests.world.postgres import Server
 from tests.world.stamping import make_tsa, serving
+from tests.world.witness import OtherWitness
 
 ServiceMaker = Callable[..., Any]
 
@@ -150,12 +151,14 @@ async def _verify(service: Service, head: Path) -> int:
     return code
 
 
-async def test_heads_are_stamped_and_kept_elsewhere_and_an_auditor_verifies_them(
+async def test_heads_are_stamped_cosigned_and_kept_elsewhere_and_an_auditor_verifies_them(
     server: Server, service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
     shelf = tmp_path / "shelf"
-    async with serving(make_tsa(tmp_path / "tsa")) as tsa:
+    other = OtherWitness()
+    async with serving(make_tsa(tmp_path / "tsa")) as tsa, other.serving() as witness:
         settings = {
+            "STATESVC_CHECKPOINT_WITNESSES": f"{other.key} {witness.url}",
             "STATESVC_CHECKPOINT_STAMP_URL": tsa.url,
             "STATESVC_CHECKPOINT_STAMP_CERT": str(tsa.folder / "root.pem"),
             "STATESVC_CHECKPOINT_PUBLISH": str(shelf),
@@ -174,10 +177,14 @@ async def test_heads_are_stamped_and_kept_elsewhere_and_an_auditor_verifies_them
                 covered = "SELECT coalesce(max(tree_size), 0) FROM statesvc.checkpoint"
                 size = await service.value(covered)
                 stamped = await service.value("SELECT count(*) FROM statesvc.checkpoint_stamp")
+                witnessed = await service.value(
+                    "SELECT count(tree_size) FROM statesvc.cosigned_head"
+                )
                 latest = shelf / "latest"
                 return not (
                     size
                     and stamped
+                    and witnessed
                     and latest.exists()
                     and read_checkpoint(latest.read_text()).size == size
                 )
@@ -193,6 +200,13 @@ async def test_heads_are_stamped_and_kept_elsewhere_and_an_auditor_verifies_them
             )
             assert "The log is sound" in said
             assert "1 checkpoints bear a time stamp (signed by the authority)" in said
+            cosigned = await service.value(
+                "SELECT note || cosignatures FROM statesvc.cosigned_head JOIN statesvc.checkpoint"
+                " USING (tree_size)"
+            )
+            (tmp_path / "cosigned").write_text(str(cosigned))
+            head = ("--checkpoint", str(tmp_path / "cosigned"), "--witness", other.key)
+            assert "The log is sound" in await verdict_of(mine.auditor_dsn, *head)
 
 
 async def verdict_of(dsn: str, *arguments: str) -> str:

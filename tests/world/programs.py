@@ -51,6 +51,10 @@ def required_envoy() -> str:
     return _of_environment("envoy", "envoy")
 
 
+def required_witness() -> str:
+    return _of_environment("aics-witness", "witness")
+
+
 def _of_environment(program: str, name: str) -> str:
     """Return the program of the environment in `/opt` that `.ci/run` makes, or the one in PATH."""
     found = shutil.which(program, path=f"/opt/{name}/bin") or shutil.which(program)

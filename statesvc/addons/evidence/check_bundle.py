@@ -21,6 +21,7 @@ from events.merkle.checkpoint import (
     Checkpoint,
     NoteError,
     VerifierKey,
+    cosignature,
     open_checkpoint,
     second_signature_fault,
 )
@@ -65,10 +66,12 @@ def check(
     *,
     trust: Trust | None = None,
     files: Mapping[str, bytes] | None = None,
+    witnesses: Sequence[VerifierKey] = (),
 ) -> list[BundleFlaw]:
     """Return all flaws; none: the holder of these keys sealed it, and its entries are in their log.
 
     Runs the zip's verifier and the service's own checks. `files`: the other files by name.
+    `witnesses`: who must have cosigned the head.
     """
     try:
         bundle = orjson.loads(document)
@@ -86,6 +89,7 @@ def check(
             *found,
             *_flaws(bundle, keys, trust),
             *_standard_proofs(bundle, keys, files or {}),
+            *_cosignatures(bundle, witnesses),
         ]
     # anybody may have made the file: a shape that no bundle has is a flaw, never a crash
     except (AttributeError, IndexError, KeyError, NoteError, TypeError, ValueError) as error:
@@ -155,6 +159,15 @@ def _standard_proofs(
                     check_receipt(files[name], leaf_hash, inclusion_of(entry), note, keys)
             except ValueError as error:
                 yield BundleFlaw(f"/{name}", str(error))
+
+
+def _cosignatures(bundle: Bundle, witnesses: Sequence[VerifierKey]) -> Iterator[BundleFlaw]:
+    log = bundle["log"]
+    for witness in witnesses:
+        try:
+            cosignature(log["checkpoint"], log.get("cosignatures") or "", witness)
+        except NoteError as error:
+            yield BundleFlaw("/log/cosignatures", f"witness {witness.name}: {error}")
 
 
 def _stamp(

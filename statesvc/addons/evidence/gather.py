@@ -38,7 +38,7 @@ from statesvc.bodies.body_key import open_committed, unwrap_body_key
 from statesvc.bodies.find_bodies import ArchiveUnavailableError, find_bodies
 from statesvc.database.queries import queries, timestamps, uuids
 from statesvc.files.archive_folder import ArchivePath
-from statesvc.log.checkpoints import SignedHead, covering_head, latest_head
+from statesvc.log.checkpoints import SignedHead, cosigned_head, covering_head, latest_head
 from statesvc.log.event_store import read_streams
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.proofs import inclusion_paths, prove_consistency
@@ -129,12 +129,13 @@ class GatheredEvidence:
 
     def standard_proofs(self) -> dict[str, bytes]:
         """Return each entry's proof in both standard forms, by file name."""
-        note = self.bundle["log"]["checkpoint"]
-        head = read_checkpoint(note)
+        log = self.bundle["log"]
+        head = read_checkpoint(log["checkpoint"])
         files = {}
         for entry in self.bundle["entries"]:
             inclusion = inclusion_of(entry)
             tlog_file, cose_file = proof_files(entry)
+            note = log["checkpoint"] + (log["cosignatures"] or "")
             files[tlog_file] = tlog_proof(inclusion, note).encode()
             # one key: the form has room for a single signature
             files[cose_file] = cose_receipt(inclusion, head, self.signers[-1])
@@ -170,6 +171,11 @@ async def gather(connection: Connection, wanted: BundleRequest) -> GatheredEvide
     ]
     documents = [orjson.loads(canonical) for _, _, canonical, _ in rows]
     keys = await _keys(connection, wanted.keyring, shipment, documents)
+    cosigned = await cosigned_head(connection)
+    covered = rows[-1][0] + 1 if wanted.as_of is None else horizon.size
+    # rather than the newest, where it covers the same entries
+    if cosigned is not None and cosigned.tree_size >= covered:
+        head = cosigned
     paths = await inclusion_paths(connection, [row[0] for row in rows], head)
     parts = [
         _part(document, sealed_part, keys)
@@ -208,6 +214,7 @@ async def gather(connection: Connection, wanted: BundleRequest) -> GatheredEvide
             # from here on beside, never among, what 0.1.0's verifiers read
             "cosigners": [str(key.cosigner) for key in signing if key.cosigner is not None],
             "second_signature": head.second_signature,
+            "cosignatures": head.cosignatures,
             **({} if stamp is None else {"stamp": stamp}),
         },
         "as_of": None if wanted.as_of is None else await _as_of(connection, horizon, head),

@@ -59,7 +59,13 @@ def verify_bundle(options: argparse.Namespace) -> int:
         raise CommandError(
             f"{options.bundle} is not an evidence file: {error}", exit_code=2
         ) from error
-    flaws = check(evidence.document, options.key, trust=options.tsa_cert, files=evidence.files)
+    flaws = check(
+        evidence.document,
+        options.key,
+        trust=options.tsa_cert,
+        files=evidence.files,
+        witnesses=options.witness,
+    )
     # beside flaws a remark would only distract, and its fields may not be there
     strange = [] if flaws else [*remarks(evidence.document), *evidence.remarks()]
     if options.json:
@@ -81,6 +87,9 @@ def verify_bundle(options: argparse.Namespace) -> int:
             "The evidence holds: it is as it was sealed, and each of its entries stands in the"
             " signed log."
         )
+        if options.witness:
+            names = ", ".join(witness.name for witness in options.witness)
+            write_line(f"Its checkpoint was cosigned by {names}.")
     return _DOES_NOT_HOLD if flaws else 0
 
 

@@ -10,12 +10,14 @@ import argparse
 import asyncio
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from events.merkle.checkpoint import NoteError, VerifierKey
+from events.merkle.checkpoint import NoteError, VerifierKey, cosignature
 from statesvc.addons.verify.fault import FAULTS_MAX, LogFault
 from statesvc.addons.verify.verify_log import Verification, VerificationReport, VerificationRequest
 from statesvc.addons.verify.worker_pool import LogAccess
@@ -87,6 +89,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="check time stamps by this authority's root certificate (PEM)",
     )
     parser.add_argument(
+        "--witness",
+        action="append",
+        default=[],
+        type=partial(_key, is_witness=True),
+        metavar="KEY",
+        help="demand that the witness with this key cosigned the evidence, or the head given",
+    )
+    parser.add_argument(
         "--skip-parts",
         action="store_true",
         help="do not open sealed personal parts (needs no master key then)",
@@ -118,6 +128,7 @@ def run(options: argparse.Namespace) -> int:
     # no key leaves this machine
     options.skip_parts = options.skip_parts or options.master is not None
     options.key = [key for keys in options.key for key in keys]
+    options.witness = [key for keys in options.witness for key in keys]
     if options.bundle is not None:
         return _bundle(options)
     report = asyncio.run(_run(options))
@@ -161,7 +172,7 @@ async def _run(options: argparse.Namespace) -> VerificationReport:
                 master_keys=await _master(settings, dsn) if opens else None,
                 archive=archive_folder(settings),
             ),
-            note=_note(options.checkpoint),
+            note=_note(options.checkpoint, options.witness),
             note_name=str(options.checkpoint),
             keys=keys,
             keys_name=keys_name,
@@ -252,16 +263,23 @@ async def _master(settings: Settings, dsn: str) -> tuple[bytes, ...]:
         raise CommandError(f"{error}; or leave the sealed parts out with --skip-parts") from error
 
 
-def _note(path: Path | None) -> str | None:
+def _note(path: Path | None, witnesses: Sequence[VerifierKey]) -> str | None:
     if path is None:
+        if witnesses:
+            raise CommandError("--witness needs --checkpoint or --bundle", exit_code=2)
         return None
     try:
-        return path.read_text("utf-8")
+        note = path.read_text("utf-8")
+        for witness in witnesses:
+            cosignature(note, "", witness)
+    except NoteError as error:
+        raise CommandError(f"{path} is not cosigned by {witness.name}: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(
             f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}",
             exit_code=2,
         ) from error
+    return note
 
 
 def _write(report: VerificationReport, *, against: Path | None, stamps_trusted: bool) -> None:
@@ -348,10 +366,10 @@ def _trust(path: str) -> Trust:
         raise argparse.ArgumentTypeError(f"{path}: {error}") from None
 
 
-def _key(text: str) -> list[VerifierKey]:
+def _key(text: str, *, is_witness: bool = False) -> list[VerifierKey]:
     path = Path(text)
     lines = path.read_text("utf-8").split() if len(text) < _PATH_MAX and path.is_file() else [text]
     try:
-        return [VerifierKey.parse(line) for line in lines]
+        return [VerifierKey.parse(line, is_witness=is_witness) for line in lines]
     except NoteError as error:
         raise argparse.ArgumentTypeError(str(error)) from None

@@ -15,6 +15,7 @@ from statesvc.log.signing_keys import read_keys
 from tests.world.attack import attack, sealed_story, verify
 from tests.world.database import Database
 from tests.world.log_builder import LogBuilder
+from tests.world.witness import OtherWitness
 
 MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
 
@@ -60,6 +61,23 @@ async def test_a_sound_log_and_a_changed_one(
     said = await shell("verify", "--processes", "1", exit_code=1)
     assert "kind: is not what the entry's canonical bytes say" in said
     assert "THE LOG WAS CHANGED" in said
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_a_head_is_held_against_the_witnesses_that_one_demands(
+    sealed_log: LogBuilder, shell: Any, tmp_path: Path
+) -> None:
+    witness, head = OtherWitness(), tmp_path / "head"
+    ((note,),) = await sealed_log.rows(
+        "SELECT note FROM statesvc.checkpoint ORDER BY tree_size LIMIT 1"
+    )
+    head.write_text(note + witness.line(note.partition("\n\n")[0] + "\n", 1_800_000_000))
+    demanded = ("verify", "--processes", "1", "--checkpoint", str(head), "--witness")
+    assert (await shell(*demanded, witness.key)).startswith("The log is sound: ")
+    said = await shell(*demanded, OtherWitness().key, exit_code=1)
+    assert f"{head} is not cosigned by {witness.name}: no known key has signed" in said
+    said = await shell("verify", "--witness", witness.key, exit_code=2)
+    assert "--witness needs --checkpoint or --bundle" in said
 
 
 @pytest.mark.usefixtures("own_processes")

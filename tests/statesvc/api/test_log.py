@@ -225,6 +225,33 @@ async def test_a_proof_comes_in_the_form_that_is_asked_for(
         check_receipt(proof, leaf_hash, inclusion, body["checkpoint"], [key])
 
 
+async def test_the_newest_head_that_witnesses_cosigned_comes_with_their_lines(
+    api: Any, log: LogBuilder
+) -> None:
+    assert (await note(api, cosigned="true"))[0] == 404
+    await log.parcel("1Z0001")
+    head = await log.seal()
+    line = "— witness.example AAAAAAAA\n"
+    await log.connection.execute(
+        "INSERT INTO statesvc.cosigned_head VALUES (true, %s, %s, %s, '{}', statesvc.clock())",
+        (head.tree_size, head.second_signature, line),
+    )
+    await log.parcel("1Z0002")
+    newest = await log.seal()
+    assert (await note(api))[2] == newest.note
+    assert (await note(api, cosigned="true"))[2] == head.note + line
+    both = await note(api, cosigned="true", second_signature="true")
+    assert both[2] == f"{head.note}{head.second_signature}{line}"
+    size = str(head.tree_size)
+    assert (await note(api, size=size))[2] == head.note
+    assert (await note(api, size=size, cosigned="true"))[0] == 422
+    headers = {"Authorization": f"Bearer {await api.key('read')}", "Accept": "text/plain"}
+    async with api.client.get(
+        "/v1/proofs/inclusion", headers=headers, params={"index": 0, "size": size}
+    ) as answer:
+        assert (await answer.text()).endswith(f"\n\n{head.note}{line}")
+
+
 async def test_an_event_is_proved_by_its_ids(api: Any, log: LogBuilder, scan: Any) -> None:
     await api.carriers.push(scan("1Z1", Status.DELIVERED))
     shown = (await api.get("/v1/shipments/ups/1Z1/history")).body["items"][0]

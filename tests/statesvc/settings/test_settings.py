@@ -7,12 +7,14 @@ from pydantic import ValidationError
 
 from events.carriers import CARRIERS
 from events.carriers.carrier import Basic, SharedHeader, UrlToken
+from events.merkle.checkpoint import NoteSigner
 from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.settings.carrier_settings import SettingError
 from statesvc.settings.env_file import VARIABLE, add_env_file, parsed
 from statesvc.settings.known_settings import documented_settings
 from statesvc.settings.service_settings import SECTIONS, load_settings, read_settings
 from statesvc.settings.variable_names import UnknownVariableError, unknown_variables
+from tests.world.witness import OtherWitness
 
 
 def test_webhook_secrets_are_found_by_carrier_two_at_a_time(
@@ -57,6 +59,42 @@ def test_a_lease_that_a_frozen_worker_could_outlive_is_refused(
 ) -> None:
     monkeypatch.setenv("STATESVC_WORKER_LEASE_SECONDS", "15")
     with pytest.raises(ValidationError, match="STATESVC_WORKER_LEASE_SECONDS"):
+        load_settings()
+
+
+def test_witnesses_are_a_key_and_a_url_each_and_a_majority_of_them_is_the_quorum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keys = [OtherWitness(f"w{number}.example", is_ml_dsa=number == 2).key for number in (1, 2, 3)]
+    named = [f"{key} https://{key.partition('+')[0]}/" for key in keys]
+    monkeypatch.setenv("STATESVC_CHECKPOINT_WITNESSES", ", ".join(named))
+    checkpoint = load_settings().checkpoint
+    assert [str(witness.key) for witness in checkpoint.witnesses] == keys
+    assert checkpoint.witnesses[0].url == "https://w1.example"
+    assert checkpoint.quorum == 2
+    monkeypatch.setenv("STATESVC_CHECKPOINT_WITNESS_QUORUM", "4")
+    with pytest.raises(ValidationError, match="and there are 3"):
+        load_settings()
+
+
+LOG_KEY = NoteSigner.fresh("log.example").verifier
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("w1.example", "a witness reads"),
+        (f"{LOG_KEY} ftp://w1.example", "a witness reads"),
+        (f"{LOG_KEY} https://w1.example", "a verifier key reads"),
+        (", ".join([f"{OtherWitness().key} https://w1.example"] * 2), "named twice"),
+    ],
+    ids=["no url", "no http", "a log's key", "twice"],
+)
+def test_what_is_no_witness_is_refused(
+    monkeypatch: pytest.MonkeyPatch, value: str, why: str
+) -> None:
+    monkeypatch.setenv("STATESVC_CHECKPOINT_WITNESSES", value)
+    with pytest.raises(ValidationError, match=why):
         load_settings()
 
 
