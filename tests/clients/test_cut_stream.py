@@ -63,7 +63,7 @@ async def follow_in_a_page(service: Service, tab: Page, url: str) -> str:
     return str(await first.json_value())
 
 
-async def test_nothing_is_lost(
+async def test_a_cut_stream_loses_no_change_for_any_client(
     service_maker: Callable[..., Awaitable[Service]], tmp_path: Path
 ) -> None:
     (key_file := tmp_path / "key").write_text(BOOTSTRAP_KEY)

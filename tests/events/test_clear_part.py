@@ -63,7 +63,7 @@ def reading(raw: Raw, place: EventPlace) -> Reading:
         "",
     ],
 )
-def test_codes(code: str) -> None:
+def test_a_code_stays_in_clear(code: str) -> None:
     assert looks_like_code(code)
 
 
@@ -71,7 +71,7 @@ def test_codes(code: str) -> None:
     "text",
     [NAME, "Zoë", "+4915112345678", "01511234567", "a@example.test", "x" * 81, "a\u200bb", "'"],
 )
-def test_texts(text: str) -> None:
+def test_a_text_is_replaced_by_a_stand_in(text: str) -> None:
     assert not looks_like_code(text)
     standing = stand_in(text, "ups", digest)
     assert looks_like_code(standing)

@@ -157,7 +157,9 @@ def test_no_events_are_the_initial_state() -> None:
         ),
     ],
 )
-def test_status_and_flags(given: list[Fact], status: str, flags: set[str]) -> None:
+def test_status_and_flags_do_not_depend_on_the_order_of_arrival(
+    given: list[Fact], status: str, flags: set[str]
+) -> None:
     for arrival in permutations(given):
         state = fold(arrival)
         assert state.status == Status(status)

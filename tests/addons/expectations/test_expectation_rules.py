@@ -202,7 +202,7 @@ async def test_a_service_is_one_carriers_and_named_as_a_service(api: Any) -> Non
         assert (await put(api, {}, carrier_id, service)).status == 422, carrier_id
 
 
-async def test_what_is_refused(api: Any) -> None:
+async def test_rules_that_no_parcel_can_meet_are_refused(api: Any) -> None:
     assert (await api.get(f"{PATH}/nobody", scopes="ops")).status == 404
     assert (await api.get(PATH, scopes="read")).status == 403
     for rules in (
@@ -273,7 +273,7 @@ async def test_hours_are_shown_previewed_stated_and_inherited_again(
 
 
 @pytest.mark.usefixtures("own_processes", "royal")
-async def test_the_command_refuses(shell: Shell) -> None:
+async def test_the_command_refuses_rules_that_cannot_be_read(shell: Shell) -> None:
     for wrong in (
         "stalled.delivered=3",
         "overdue",

@@ -165,7 +165,7 @@ async def test_a_missing_queue_and_a_wrong_broker_are_named_before_anything_leav
     assert len(await world.arrived()) == 1
 
 
-async def test_on_redis_too(redis_server: Redis, world: World) -> None:
+async def test_tasks_return_to_redis_as_they_were(redis_server: Redis, world: World) -> None:
     with redis.Redis(port=redis_server.port) as client:
         client.flushall()
         app = make_app(redis_server.address)

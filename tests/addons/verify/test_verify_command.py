@@ -113,7 +113,7 @@ async def test_a_state_that_was_changed_is_found(database: Any, shell: Any) -> N
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_json_for_scripts(database: Any, shell: Any) -> None:
+async def test_json_has_verdict_faults_and_what_was_not_checked(database: Any, shell: Any) -> None:
     async with sealed_story(database):
         report = json.loads(await shell("verify", "--json", "--processes", "1"))
         assert (report["consistent"], report["sound"], report["trusted_by"], report["faults"]) == (

@@ -322,7 +322,7 @@ def test_the_end_of_a_notification_with_all_tries_and_what_it_covers() -> None:
     }
 
 
-def test_an_observation() -> None:
+def test_an_observation_has_its_landed_bytes() -> None:
     document = observation_document(
         shipment_id=SHIPMENT,
         version=3,
@@ -334,7 +334,7 @@ def test_an_observation() -> None:
     assert leaf(document, epoch=1).canonical == GOLDEN_OBSERVATION
 
 
-def test_the_personal_part() -> None:
+def test_the_personal_part_holds_set_fields_alone_and_sorted() -> None:
     assert part_bytes(FULL.personal) == b'{"description":"Said \\"so\\"","signed_by":"A"}'
     everything = Personal(
         description="d",

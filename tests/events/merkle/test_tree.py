@@ -98,7 +98,7 @@ def only_listed(asked: list[LeafRange], everything: Mapping[Node, bytes]) -> dic
     }
 
 
-def test_known_roots() -> None:
+def test_roots_are_those_of_the_published_vectors() -> None:
     for size, root in enumerate(ROOTS):
         compact_range = CompactRange()
         compact_range.extend(LEAVES[:size])
@@ -106,7 +106,7 @@ def test_known_roots() -> None:
 
 
 @pytest.mark.parametrize(("index", "size"), INCLUSION)
-def test_known_inclusion_proofs(index: int, size: int) -> None:
+def test_inclusion_proofs_are_those_of_the_published_vectors(index: int, size: int) -> None:
     path = range_roots(inclusion_ranges(index, size), retained(LEAVES))
     assert [each.hex() for each in path] == INCLUSION[index, size]
     assert verify_inclusion(
@@ -115,7 +115,7 @@ def test_known_inclusion_proofs(index: int, size: int) -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), CONSISTENCY)
-def test_known_consistency_proofs(first: int, second: int) -> None:
+def test_consistency_proofs_are_those_of_the_published_vectors(first: int, second: int) -> None:
     path = range_roots(consistency_ranges(first, second), retained(LEAVES))
     assert [each.hex() for each in path] == CONSISTENCY[first, second]
     roots = {"first_root": bytes.fromhex(ROOTS[first]), "second_root": bytes.fromhex(ROOTS[second])}

@@ -99,7 +99,9 @@ async def test_a_dead_letter_is_shown_with_what_a_replay_means(
     assert "No dead letter is open." in await here("dead-letters", "groups")
 
 
-async def test_discarding_by_filter(database: Database, here: Shell) -> None:
+async def test_a_filter_discards_what_matches_and_records_it_once(
+    database: Database, here: Shell
+) -> None:
     await bury_messages(database, 3)
     assert "3 dead letters would be discarded" in await here(
         "dead-letters", "discard", "--carrier", "ups", "--why", "x", "--dry-run"

@@ -57,7 +57,7 @@ def test_a_chain_is_read_in_any_order_and_openssl_agrees(tmp_path: Path) -> None
     assert not openssl_believes(changed.replace(signer, signer[::-1]), tsa, tmp_path)
 
 
-def test_a_stamp_of_something_else(tsa: Tsa) -> None:
+def test_a_stamp_of_another_head_is_refused(tsa: Tsa) -> None:
     token = tsa.reply(inquire("another note").request)
     with pytest.raises(StampError, match="something else"):
         read_stamp(token, NOTE)
@@ -65,7 +65,7 @@ def test_a_stamp_of_something_else(tsa: Tsa) -> None:
         check_stamp(token, NOTE, tsa.trust)
 
 
-def test_an_answer_to_another_request(tsa: Tsa) -> None:
+def test_an_answer_to_another_request_is_refused(tsa: Tsa) -> None:
     token = tsa.reply(inquire(NOTE).request)
     with pytest.raises(StampError, match="another request"):
         check_stamp(token, NOTE, tsa.trust, nonce=inquire(NOTE).nonce)
@@ -94,17 +94,17 @@ def test_any_changed_byte_of_what_counts(tsa: Tsa) -> None:
 
 
 @pytest.mark.parametrize("token", [b"", b"garbage", b"\x30\x82\xff\xff", bytes(100_000)])
-def test_garbage(tsa: Tsa, token: bytes) -> None:
+def test_a_token_that_is_no_stamp_is_refused(tsa: Tsa, token: bytes) -> None:
     with pytest.raises(StampError):
         check_stamp(token, NOTE, tsa.trust)
 
 
-def test_a_refusal(tsa: Tsa) -> None:
+def test_an_authority_that_refuses_gives_no_stamp(tsa: Tsa) -> None:
     with pytest.raises(StampError, match="gave no stamp"):
         read_stamp(tsa.reply(b"nonsense"), NOTE)
 
 
-def test_certificates_without_a_root(tsa: Tsa) -> None:
+def test_certificates_without_a_root_are_refused(tsa: Tsa) -> None:
     with pytest.raises(StampError, match="root"):
         Trust.parse((tsa.folder / "signer.pem").read_bytes())
     with pytest.raises(StampError, match="no certificates"):
