@@ -29,7 +29,7 @@ class Targets:
         total_seconds: float = TOTAL_SECONDS,
         proxy: str | None = None,
     ) -> None:
-        self._sender = HttpSender(
+        self._http_sender = HttpSender(
             allowed=allowed,
             connect_seconds=connect_seconds,
             total_seconds=total_seconds,
@@ -45,12 +45,12 @@ class Targets:
             )
             for kind in set(kinds.values())
         }
-        self._others = {scheme: senders[kind] for scheme, kind in kinds.items()}
+        self._broker_senders = {scheme: senders[kind] for scheme, kind in kinds.items()}
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        await self._stack.enter_async_context(self._sender)
-        for sender in set(self._others.values()):
+        await self._stack.enter_async_context(self._http_sender)
+        for sender in set(self._broker_senders.values()):
             await self._stack.enter_async_context(sender)
         return self
 
@@ -64,13 +64,13 @@ class Targets:
 
     @property
     def broker_connections(self) -> int:
-        return sum(sender.open_count for sender in set(self._others.values()))
+        return sum(sender.open_count for sender in set(self._broker_senders.values()))
 
     async def send(self, destination: Destination, outgoing: Outgoing) -> Answer:
         """Send it, once. Every failure of the other side is an answer, not an exception."""
         scheme = URL(destination.url).scheme
-        if scheme in self._others:
-            return await self._others[scheme].send(destination, outgoing)
+        if scheme in self._broker_senders:
+            return await self._broker_senders[scheme].send(destination, outgoing)
         if (missing := missing_kind(scheme)) is not None:
             return Answer(
                 outcome=AttemptOutcome.CLIENT_MISSING,
@@ -78,7 +78,7 @@ class Targets:
                 response=missing.encode(),
                 detail=missing,
             )
-        return await self._sender.send(
+        return await self._http_sender.send(
             destination.url,
             headers=merged(destination.headers, outgoing.headers),
             body=outgoing.body,

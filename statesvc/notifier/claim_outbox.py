@@ -107,18 +107,18 @@ class ClaimedRows:
         ]
 
 
-async def send_claim(pipeline: Sender, asked: OutboxClaim) -> Pending[ClaimedRows]:
+async def send_claim(pipeline: Sender, request: OutboxClaim) -> Pending[ClaimedRows]:
     """Lease deliveries, none beyond the offer, in the caller's transaction."""
     # a token a claim: rows of an earlier claim of this notifier are fenced like a stranger's
-    token, offer = uuid4(), asked.offer
+    token, offer = uuid4(), request.offer
     parameters = {
         "limit": offer.free,
         "retry_limit": offer.retries,
         "fresh_free": offer.fresh.free,
         "fresh_retries": offer.fresh.retries,
         "token": token,
-        "worker": asked.worker,
-        "lease_seconds": asked.lease_seconds,
+        "worker": request.worker,
+        "lease_seconds": request.lease_seconds,
         **_known(offer),
     }
 

@@ -38,8 +38,8 @@ async def silent_lead(
     lost_pid: int | None = None,
 ) -> SilentLead | None:
     """Return the leader if it has been silent for that long; None: no leader, or a working one."""
-    asked = {"silent_seconds": silent_seconds, "lost_pid": lost_pid}
-    row = await (await connection.execute(_SQL["silent_lead"], asked)).fetchone()
+    parameters = {"silent_seconds": silent_seconds, "lost_pid": lost_pid}
+    row = await (await connection.execute(_SQL["silent_lead"], parameters)).fetchone()
     return None if row is None else SilentLead(*row)
 
 
