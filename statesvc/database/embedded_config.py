@@ -30,7 +30,7 @@ _SIZE: Final = MappingProxyType(
         "wal_buffers": "16MB",
         # a webhook's commit waits for whatever of the log is not written yet: of a worker's batch
         # that were megabytes at 200ms
-        "wal_writer_delay": "10ms",
+        "wal_writer_delay": "50ms",
         # all commits wait up to 60 ms while a new file of the log is made: those that
         # there are are used again
         "min_wal_size": f"{WAL_MIB_MIN}MB",
