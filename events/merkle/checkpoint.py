@@ -133,7 +133,7 @@ class VerifierKey:
 class NoteSigner:
     """A whole key. Never printed: `repr` shows its public half."""
 
-    __slots__ = ("_key", "verifier")
+    __slots__ = ("_cosigning_key", "_key", "cosigner", "verifier")
 
     def __init__(self, name: str, seed: bytes) -> None:
         if not _KEY_NAME.fullmatch(name):
@@ -145,6 +145,15 @@ class NoteSigner:
         self.verifier = VerifierKey(
             name, self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
         )
+        self._cosigning_key = _cosigning_key(name, seed)
+        self.cosigner = (
+            VerifierKey(name, self._cosigning_key.public_key().public_bytes_raw())
+            if self._cosigning_key
+            else None
+        )
+        """The public half of its ML-DSA-44 key; None: the OpenSSL here has no ML-DSA, or the name is
+        too long to be signed.
+        """
 
     @classmethod
     def fresh(cls, name: str) -> Self:
@@ -164,29 +173,6 @@ class NoteSigner:
         """The 32 secret bytes, to be sealed."""
         return self._key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
 
-    @property
-    def cosigner(self) -> VerifierKey | None:
-        """The public half of its ML-DSA-44 key; None: the OpenSSL here has no ML-DSA, or the name is
-        too long to be signed.
-        """
-        key = self._cosigning_key()
-        if key is None:
-            return None
-        return VerifierKey(self.verifier.name, key.public_key().public_bytes_raw())
-
-    def _cosigning_key(self) -> MLDSA44PrivateKey | None:
-        # what it signs has a byte for the length of the origin, and a later epoch lengthens that;
-        # 0.1.0 took longer names
-        if len(origin_of(self.verifier.name, _EPOCH_MAX).encode()) > _NAME_BYTES_MAX:
-            return None
-        # from the seed, so that sealing, rotation and retirement of one secret are those of both.
-        # Whoever breaks Ed25519 learns the scalar, a hash of the seed, and not the seed
-        derivation = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"statesvc log ml-dsa-44")
-        try:
-            return MLDSA44PrivateKey.from_seed_bytes(derivation.derive(self.seed))
-        except UnsupportedAlgorithm:
-            return None
-
     def sign(self, data: bytes) -> bytes:
         return self._key.sign(data)
 
@@ -203,14 +189,26 @@ class NoteSigner:
 
     def second_signature(self, head: "Checkpoint", *, at: datetime | None) -> str | None:
         """Return the line of its ML-DSA-44 key, to be kept beside the note."""
-        key = self._cosigning_key()
-        if key is None:
+        if self._cosigning_key is None or self.cosigner is None:
             return None
-        # not `self.cosigner`: it derives the key again, and this is done for each head
-        cosigner = VerifierKey(self.verifier.name, key.public_key().public_bytes_raw())
         seconds = 0 if at is None else int(at.timestamp())
-        signature = key.sign(_subtree(head, cosigner.name, seconds))
-        return f"— {cosigner.name} {_base64(cosigner.key_id + _TIME.pack(seconds) + signature)}\n"
+        name, key_id = self.cosigner.name, self.cosigner.key_id
+        signature = self._cosigning_key.sign(_subtree(head, name, seconds))
+        return f"— {name} {_base64(key_id + _TIME.pack(seconds) + signature)}\n"
+
+
+def _cosigning_key(name: str, seed: bytes) -> MLDSA44PrivateKey | None:
+    # what it signs has a byte for the length of the origin, and a later epoch lengthens that;
+    # 0.1.0 took longer names
+    if len(origin_of(name, _EPOCH_MAX).encode()) > _NAME_BYTES_MAX:
+        return None
+    # from the seed, so that sealing, rotation and retirement of one secret are those of both.
+    # Whoever breaks Ed25519 learns the scalar, a hash of the seed, and not the seed
+    derivation = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"statesvc log ml-dsa-44")
+    try:
+        return MLDSA44PrivateKey.from_seed_bytes(derivation.derive(seed))
+    except UnsupportedAlgorithm:
+        return None
 
 
 @value(frozen=True, slots=True)
