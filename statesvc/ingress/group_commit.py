@@ -3,8 +3,8 @@
     put -> waiting -> a free lane takes what is there (bounded in rows and bytes) -> one transaction
         -> its commit is durable: all are answered, and workers are woken
 
-A group of few small bodies waits some milliseconds for more: a commit costs more than a message in
-it, and while a lane is busy the next group grows. Large bodies have a queue and
+After a pause a few small bodies wait some milliseconds for more, because a commit costs more than a
+message in it; while a lane is busy the next group grows. Large bodies have a queue and
 a lane of their own, so no small one waits behind megabytes; while small ones come, that lane rests
 most of the time, because they share processor, log and disk. If the database refuses a row, the
 group is halved until that row fails alone. A message stays in its group even if its caller stops
@@ -82,7 +82,7 @@ class GroupLimits:
     lanes: int = 3
     further_lane_rows_min: int = 16
     gather_seconds: float = 0.0
-    """Wait of a group of small bodies for more, unless `further_lane_rows_min` are there."""
+    """Wait of an idle lane of small bodies for more, unless `further_lane_rows_min` are there."""
     group_rows_max: int = 256
     group_bytes_max: int = 4 * 1024 * 1024
     large_group_bytes_max: int = 1024 * 1024
@@ -284,13 +284,6 @@ class GroupCommit:
     async def _run(self, line: _Line) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            if (
-                line is self._small
-                # more of them wake another lane, which does not wait
-                and 0 < len(line.waiting) < self._limits.further_lane_rows_min
-                and not self._stopping
-            ):
-                await asyncio.sleep(self._limits.gather_seconds)
             if line.waiting:
                 began, small_groups = loop.time(), self._small_groups
                 await self._store_group(line.take_group())
@@ -309,6 +302,10 @@ class GroupCommit:
                 idle = loop.create_future()
                 line.idle.append(idle)
                 await idle
+                # not after a group, which had them wait already; many wake a lane to be taken at once
+                is_few = len(line.waiting) < self._limits.further_lane_rows_min
+                if line is self._small and is_few and not self._stopping:
+                    await asyncio.sleep(self._limits.gather_seconds)
 
     async def _store_group(self, group: list[_Waiting]) -> None:
         try:
