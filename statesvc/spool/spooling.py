@@ -95,6 +95,9 @@ class Spooling:
             return None
         self._failure = None
         self.kept()
+        if self.breaker.is_closed:
+            # the drain that the opened breaker woke may have been here before the message
+            self._wanted.set()
         return message_id
 
     async def close(self) -> None:

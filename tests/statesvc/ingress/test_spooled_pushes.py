@@ -118,6 +118,15 @@ async def test_a_retry_of_a_stored_message_resolves_by_its_own_id(
             assert found.message.message_id == first
 
 
+async def test_a_message_kept_while_the_database_is_well_is_stored_at_once(site: Site) -> None:
+    await acknowledged(site, "before")
+    spooling = site.group_commit._spooling  # noqa: SLF001 - as a push that was too slow
+    assert spooling is not None
+    await asyncio.sleep(0.5)
+    await spooling.keep(sealed(site.keyring, "kept").message)
+    await stored(site, 2)
+
+
 async def test_a_spooled_message_has_the_time_of_its_ack(site: Site, line: Line) -> None:
     await acknowledged(site, "before")
     await line.cut()
