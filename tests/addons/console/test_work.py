@@ -1,5 +1,7 @@
 """Carriers, queue, workers, notices and the record on the console."""
 
+import re
+
 import orjson
 
 from statesvc.reading.rollout_store import list_rollouts, rollout_of
@@ -28,7 +30,7 @@ async def test_a_carrier_shows_what_it_pushed_and_the_rest_is_folded_away(
     assert "dhl" not in text.partition("carriers without anything to see")[0]
     one = await console.text("/console/carriers/ups")
     assert "10, 30 % repeated" in one
-    assert "5 min ago" in one
+    assert re.search(r"\b[5-9] min ago", one)
     assert (await console.get("/console/carriers/nobody")).status == 404
 
 

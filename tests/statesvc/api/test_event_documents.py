@@ -11,7 +11,7 @@ from projections.notification_type import NotificationType
 from statesvc.api.event_documents import asyncapi_document, example_body, examples, hooks
 from statesvc.delivery.event_catalogue import CONNECTION_TEST, EVENT_TYPES
 from statesvc.http.openapi import build_document
-from tests.contract import check_openapi, hook_validator
+from tests.contract import hook_validator
 from tests.events_page import PAGE, page
 
 SCHEMA = (
@@ -45,7 +45,6 @@ def test_its_examples_are_as_documented() -> None:
 
 def test_openapi_has_them_as_webhooks() -> None:
     document = build_document([], version="1", hooks=hooks())
-    check_openapi(document)
     assert list(document["webhooks"]) == [each.kind for each in EVENT_TYPES]
     # one schema of all: each would compile the components anew
     schemas, examples = [], []

@@ -5,15 +5,13 @@ from statesvc.api.routes import routes
 from statesvc.api.served_context import served_context
 from statesvc.http.openapi import build_document
 from statesvc.http.removed_fields import REMOVED
-from tests.contract import check_openapi
 from tests.world.api import Api, Statement
 
 
-def test_the_calls_are_described_as_valid_openapi() -> None:
+def test_each_call_asks_for_its_scope() -> None:
     nothing = cast("Any", None)
     context = served_context(pool=nothing, keyring=nothing, waker=nothing, readings=nothing)
     described = build_document(routes(context), version="1")
-    check_openapi(described)
     scopes = {
         f"{method.upper()} {path}": call["security"][0]["key"]
         for path, calls in described["paths"].items()
