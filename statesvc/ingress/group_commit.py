@@ -3,13 +3,12 @@
     put -> waiting -> a free lane takes what is there (bounded in rows and bytes) -> one transaction
         -> its commit is durable: all are answered, and workers are woken
 
-After a pause a few small bodies wait some milliseconds for more, because a commit costs more than a
-message in it; while a lane is busy the next group grows. Large bodies have a queue and
-a lane of their own, so no small one waits behind megabytes; while small ones come, that lane rests
-most of the time, because they share processor, log and disk. If the database refuses a row, the
-group is halved until that row fails alone. A message stays in its group even if its caller stops
-waiting. An unknown outcome is answered as not stored; the carrier's retry is recognised by its
-digest.
+Nothing waits for a group to fill: a single message is stored at once, and while a lane is busy the
+next group grows. Large bodies have a queue and a lane of their own, so no small one waits behind
+megabytes; while small ones come, that lane rests most of the time, because they share processor,
+log and disk. If the database refuses a row, the group is halved until that row fails alone. A
+message stays in its group even if its caller stops waiting. An unknown outcome is answered as not
+stored; the carrier's retry is recognised by its digest.
 
 With a spool, what the database does not take in time is kept there under the same id, and stored by
 the drain; a message that the database stored without an answer is then one message.
@@ -81,8 +80,6 @@ class GroupLimits:
 
     lanes: int = 3
     further_lane_rows_min: int = 16
-    gather_seconds: float = 0.0
-    """Wait of an idle lane of small bodies for more, unless `further_lane_rows_min` are there."""
     group_rows_max: int = 256
     group_bytes_max: int = 4 * 1024 * 1024
     large_group_bytes_max: int = 1024 * 1024
@@ -302,10 +299,6 @@ class GroupCommit:
                 idle = loop.create_future()
                 line.idle.append(idle)
                 await idle
-                # not after a group, which had them wait already; many wake a lane to be taken at once
-                is_few = len(line.waiting) < self._limits.further_lane_rows_min
-                if line is self._small and is_few and not self._stopping:
-                    await asyncio.sleep(self._limits.gather_seconds)
 
     async def _store_group(self, group: list[_Waiting]) -> None:
         try:

@@ -31,7 +31,7 @@ from statesvc.ingress.ack_counts import AckCounts
 from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator
 from statesvc.ingress.compression import ReceivedBody
-from statesvc.ingress.group_commit import ROW_BYTES, GroupCommit, GroupLimits, Refusal, Stored
+from statesvc.ingress.group_commit import ROW_BYTES, GroupCommit, Refusal, Stored
 from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.request_body import check_head, read_body
 from statesvc.settings.service_settings import Settings
@@ -44,8 +44,6 @@ from statesvc.telemetry.tracing import span, traceparent_of
 MESSAGE_ID_HEADER: Final = "Statesvc-Message-Id"
 _DISK_RETRY_SECONDS: Final = 60
 _DISK_CHECK_SECONDS: Final = 1.0
-# Longest wait of a push for others to share its commit.
-_GATHER_SECONDS_MAX: Final = 0.004
 
 
 class DiskRoom:
@@ -320,15 +318,7 @@ def build_ingress(
         authenticators=Authenticators(carriers, settings),
         keys=keys,
         keyring=keyring,
-        group_commit=GroupCommit(
-            pool,
-            memory=memory,
-            limits=GroupLimits(
-                gather_seconds=min(_GATHER_SECONDS_MAX, settings.worker.window_seconds)
-            ),
-            waker=waker,
-            spooling=spooling,
-        ),
+        group_commit=GroupCommit(pool, memory=memory, waker=waker, spooling=spooling),
         memory=memory,
         disk=disk,
         ack_counts=AckCounts(pool, process=process),

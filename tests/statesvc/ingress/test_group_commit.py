@@ -60,26 +60,6 @@ async def test_a_bad_row_fails_alone(
     await group_commit.stop(grace_seconds=1)
 
 
-async def test_a_few_small_bodies_wait_for_more_and_many_do_not(
-    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
-) -> None:
-    limits = GroupLimits(further_lane_rows_min=3, gather_seconds=0.5, deadline_seconds=30)
-    group_commit = GroupCommit(pool, memory=memory, limits=limits)
-    await group_commit.start()
-    first = asyncio.create_task(group_commit.put(seal(keyring, "first")))
-    await asyncio.sleep(0.05)
-    began = time.monotonic()
-    await asyncio.gather(first, group_commit.put(seal(keyring, "joins it")))
-    assert time.monotonic() - began > 0.3
-    await asyncio.gather(*(group_commit.put(seal(keyring, f"{number}")) for number in range(3)))
-    async with await AsyncConnection.connect(database.owner_dsn) as connection:
-        cursor = await connection.execute(
-            "SELECT count(*) FROM statesvc.inbox GROUP BY xmin::text ORDER BY 1"
-        )
-        assert await cursor.fetchall() == [(2,), (3,)]
-    await group_commit.stop(grace_seconds=1)
-
-
 async def test_groups_are_bounded_and_lose_nothing(
     pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
 ) -> None:
