@@ -19,14 +19,19 @@ pytestmark = pytest.mark.slow
 
 
 class PausedListener(Listener):
-    """Tells whether the worker waits for the end of its window; without a cooldown it pauses
-    wake-ups for nothing else.
+    """Tells in which of its pauses the worker is: they last as long as a query only for the end of
+    its window, without a cooldown.
     """
 
+    pauses = 0
     is_paused = False
+
+    def pause(self) -> int | None:
+        return self.pauses if self.is_paused else None
 
     @contextmanager
     def paused(self, channel: str) -> Iterator[None]:
+        self.pauses += 1
         self.is_paused = True
         try:
             with super().paused(channel):
@@ -76,10 +81,12 @@ async def _push_in_window(harness: WorkerHarness, listener: PausedListener) -> N
     for number in range(5):
         await harness.push(_scan(f"N{number}"))
         listener.event(INBOX).set()
+        before = listener.pause()
         while waiting := await harness.rows("SELECT token, attempts FROM statesvc.inbox"):
-            if listener.is_paused and waiting == [(None, 0)]:
+            if before is not None and before == listener.pause() and waiting == [(None, 0)]:
                 return
             await asyncio.sleep(0.01)
+            before = listener.pause()
     pytest.fail("no push waited for a window")
 
 
