@@ -66,13 +66,14 @@ def values_of(body: bytes) -> set[str]:
     }
 
 
-def _personal(body: bytes) -> set[str]:
+@cache
+def _personal(body: bytes) -> frozenset[str]:
     text = body.decode("utf-8", "replace")
     found = {match[0] for shape in SHAPES for match in shape.finditer(text)}
     found |= {
         value for key, value in _members(body) if PERSONAL.search(key) and not ELSEWHERE.search(key)
     }
-    return {value.strip().casefold() for value in found}
+    return frozenset(value.strip().casefold() for value in found)
 
 
 def leaks(values: set[str], output: str) -> set[str]:

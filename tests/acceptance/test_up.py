@@ -274,6 +274,7 @@ async def test_a_disk_at_its_bound_is_said_by_readyz_and_status(running: Running
                     in printed
                 ):
                     break
+                await asyncio.sleep(2)
         assert exit_code == 1
         assert re.search(
             r"NOW +pushes +the database's disk has .* every push is refused", printed

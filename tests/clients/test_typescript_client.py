@@ -42,7 +42,7 @@ SECRET: Final = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw=="
 DEPENDENCIES: Final = ("openapi-fetch", "openapi-typescript-helpers", "eventsource-parser")
 
 TSC_OPTIONS: Final = (
-    *("--strict", "--target", "es2022", "--module", "nodenext"),
+    *("--strict", "--skipDefaultLibCheck", "--target", "es2022", "--module", "nodenext"),
     *("--lib", "es2022,dom,dom.asynciterable"),
 )
 

@@ -65,25 +65,20 @@ async def shows_something(prometheus: Prometheus, panel: Panel, query: Query, si
     return any(math.isfinite(float(value)) for _, value in found)
 
 
-async def empty_panels(prometheus: Prometheus, since: float) -> list[str]:
-    return [
-        f"{dashboard.title}: {panel.title}: {query.expression}"
-        for dashboard, panel in panels()
-        for query in panel.queries
-        if not await shows_something(prometheus, panel, query, since)
-    ]
-
-
 @needs_prometheus
 @pytest.mark.usefixtures("own_processes")
 async def test_every_panel_shows_something_of_the_demo(tmp_path: Path) -> None:
     since = time.time()
     async with scraped_demo(tmp_path) as prometheus:
-        empty = ["not asked yet"]
+        empty = [(panel, query) for _, panel in panels() for query in panel.queries]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SHOWN_SECONDS):
                 while empty:
-                    await asyncio.sleep(1)
+                    await asyncio.sleep(2)
                     with contextlib.suppress(aiohttp.ClientConnectionError):
-                        empty = await empty_panels(prometheus, since)
-    assert empty == []
+                        empty = [
+                            (panel, query)
+                            for panel, query in empty
+                            if not await shows_something(prometheus, panel, query, since)
+                        ]
+    assert [f"{panel.title}: {query.expression}" for panel, query in empty] == []

@@ -56,10 +56,12 @@ _OFFSET_MAX: Final = timedelta(hours=15)
 def examine(carrier: Carrier, body: bytes, *, weigh: bool = False) -> str:
     """Examine a body; return a cause, `empty`, or `events`.
 
-    `weigh` bounds the memory of reading it instead of the time (slow).
+    `weigh` bounds the memory of reading it, too (slow).
     """
+    if weigh:
+        _weigh(carrier, body)
     try:
-        normalized = _weighed(carrier, body) if weigh else _timed(carrier, body)
+        normalized = _timed(carrier, body)
     except UnreadableMessageError as error:
         _declared(error)
         return error.cause.value
@@ -88,11 +90,12 @@ def _seconds(carrier: Carrier, body: bytes) -> float:
     return time.thread_time() - started
 
 
-def _weighed(carrier: Carrier, body: bytes) -> Normalized:
+def _weigh(carrier: Carrier, body: bytes) -> None:
     load_tables()
     tracemalloc.start()
     try:
-        return carrier.normalizers[carrier.stable](body, RECEIVED_AT)
+        with suppress(UnreadableMessageError):
+            carrier.normalizers[carrier.stable](body, RECEIVED_AT)
     finally:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
