@@ -180,7 +180,7 @@ def test_each_alert_fires_on_what_it_is_for_and_a_service_that_is_well_calls_nob
         )
     )
     tmp_path.joinpath("rules.yml").write_text(text())
-    file = {"rule_files": ["rules.yml"], "evaluation_interval": "5m", "tests": tests}
+    file = {"rule_files": ["rules.yml"], "evaluation_interval": "15m", "tests": tests}
     tmp_path.joinpath("tests.yml").write_text(yaml.safe_dump(file, sort_keys=False))
     done = subprocess.run(
         ["promtool", "test", "rules", "tests.yml"],

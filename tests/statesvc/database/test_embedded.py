@@ -140,8 +140,8 @@ def test_it_is_durable_private_and_reached_by_password_alone(
     assert stat.S_IMODE(tmp_path.stat().st_mode) == above
 
 
-def test_the_service_role_owns_nothing(make_server: MakeServer) -> None:
-    dsns = make_server().start()
+def test_the_service_role_owns_nothing(make_server: MakeServer, server_folder: Path) -> None:
+    dsns = make_server(server_folder).start()
     assert ask(dsns.service, "SELECT has_database_privilege(current_database(), 'CREATE')") is False
     assert ask(dsns.owner, "SELECT has_database_privilege(current_database(), 'CREATE')") is True
     assert (
@@ -185,18 +185,18 @@ def test_a_second_service_on_the_same_data_is_refused_and_leaves_the_first_alone
 
 
 def test_a_pid_file_left_by_a_crash_that_names_a_stranger_does_not_stop_it(
-    make_server: MakeServer, tmp_path: Path
+    make_server: MakeServer, server_folder: Path
 ) -> None:
-    server = make_server()
+    server = make_server(server_folder)
     server.start()
-    dead = postmaster(tmp_path / "data")
-    pid_file = tmp_path / "data" / "postgres" / "postmaster.pid"
+    dead = postmaster(server_folder)
+    pid_file = server_folder / "postgres" / "postmaster.pid"
     os.kill(dead, signal.SIGKILL)
     await_end(dead)
     with subprocess.Popen(["sleep", "60"], user=pid_file.stat().st_uid) as stranger:
         try:
             pid_file.write_text(pid_file.read_text().replace(str(dead), str(stranger.pid), 1))
-            assert attach(tmp_path / "data") is None
+            assert attach(server_folder) is None
             assert ask(server.start().service, "SELECT 1") == 1
             assert stranger.poll() is None
         finally:
@@ -233,12 +233,12 @@ def test_a_process_whose_arguments_name_the_folder_is_refused_and_left_alone(
 
 
 def test_a_base_backup_with_the_lock_of_its_servers_socket_starts(
-    make_server: MakeServer, tmp_path: Path
+    make_server: MakeServer, server_folder: Path
 ) -> None:
-    server = make_server()
+    server = make_server(server_folder)
     port = conninfo_to_dict(server.start().service)["port"]
     server.stop()
-    lock = tmp_path / "data" / "postgres" / f".s.PGSQL.{port}.lock"
+    lock = server_folder / "postgres" / f".s.PGSQL.{port}.lock"
     owner = lock.parent.stat().st_uid
     with subprocess.Popen(["sleep", "60"], user=owner) as stranger:
         try:
@@ -273,9 +273,9 @@ def test_postgresql_16_works_too_and_its_data_is_not_opened_by_another(
 
 
 def test_a_tcp_port_is_opened_on_loopback_where_one_is_asked_for(
-    make_server: MakeServer, unused_tcp_port: int
+    make_server: MakeServer, server_folder: Path, unused_tcp_port: int
 ) -> None:
-    dsns = make_server(tcp_port=unused_tcp_port).start()
+    dsns = make_server(server_folder, tcp_port=unused_tcp_port).start()
     password = conninfo_to_dict(dsns.service)["password"]
     there = f"postgresql://statesvc_service:{password}@127.0.0.1:{unused_tcp_port}/statesvc"
     assert ask(there, "SELECT current_user") == "statesvc_service"
@@ -304,16 +304,13 @@ def test_an_ordinary_user_runs_it_as_themselves(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_an_earlier_release_gets_its_auditor(
-    make_server: MakeServer, tmp_path: Path
+    make_server: MakeServer, server_folder: Path
 ) -> None:
-    server = make_server()
-    server.start()
-    server.stop()
-    passwords = tmp_path / "data" / "postgres-passwords.json"
+    passwords = server_folder / "postgres-passwords.json"
     known = json.loads(passwords.read_text())
     del known["auditor"]
     passwords.write_text(json.dumps(known))
-    dsns = server.start()
+    dsns = make_server(server_folder).start()
     assert json.loads(passwords.read_text()).items() >= known.items()
     assert dsns.auditor is not None
     assert ask(dsns.auditor, "SHOW default_transaction_read_only") == "on"
