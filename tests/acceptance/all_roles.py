@@ -6,7 +6,7 @@ import asyncio
 import json
 import signal
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -48,14 +48,18 @@ class Subscriber:
 
 @asynccontextmanager
 async def all_roles(
-    service: Service, **settings: str
+    service: Service, of_role: Mapping[str, Mapping[str, str]] | None = None, /, **settings: str
 ) -> AsyncIterator[tuple[list[RoleProcess], Subscriber]]:
     """Start all roles, with a subscriber to everything."""
     subscriber = Subscriber()
     app = web.Application()
     app.router.add_post("/", subscriber.take)
     async with TestServer(app) as server, service:
-        roles = await service.start(*ROLES, **settings)
+        roles = [
+            await service.spawn(name, {**settings, **(of_role or {}).get(name, {})})
+            for name in ROLES
+        ]
+        await asyncio.gather(*map(service.ready, roles))
         status, created = await service.post(
             "/v1/subscriptions", json.dumps({"url": str(server.make_url("/"))}), **JSON
         )
