@@ -9,7 +9,7 @@ zone, offset, UTC or GMT is never ignored silently.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
@@ -42,9 +42,9 @@ _ByTime = dict[str, dict[frozenset[str | None], list[int]]]
 
 
 class _Said(NamedTuple):
-    """The content of a field: the offset, or the instant, of the time beside it."""
+    """The content of a field: the zone, or the instant, of the time beside it."""
 
-    offset: timedelta | None
+    zone: tzinfo | None
     instant: datetime | None
     printed: str
 
@@ -57,14 +57,14 @@ def with_printed_zones(
         return readings
     found, at = list(readings), _by_time(readings)
     for pointer, scalars in _objects(body):
-        for name in scalars:
+        for name, value in scalars.items():
             if not _NAME.search(name) or squashed(name) in UNTRUE.get(carrier, ()):
                 continue
-            indexes = _indexes_of(at, scalars, name)
-            if not indexes:
+            # first, since most fields of such names hold half a time, which says neither
+            if (said := _said(name, value)) is None:
                 continue
-            said = _said(name, scalars[name], found[indexes[0]].time.instant)
-            if said is None or any(_agrees(found[index].time, said) for index in indexes):
+            indexes = _indexes_of(at, scalars, name)
+            if not indexes or any(_agrees(found[index].time, said) for index in indexes):
                 continue
             corrected = _corrected(found[indexes[0]].time, said) if len(indexes) == 1 else None
             if corrected is None:
@@ -116,11 +116,11 @@ def _codes(reading: Reading) -> frozenset[str | None]:
     return frozenset({reading.raw.type, reading.raw.code, *reading.raw.further} - {None})
 
 
-def _said(name: str, value: str, instant: datetime) -> _Said | None:
+def _said(name: str, value: str) -> _Said | None:
     if _SIGNED.match(value) and (offset := read_offset(value.strip())) is not None:
-        return _Said(offset, None, value)
+        return _Said(timezone(offset), None, value)
     if "/" in value and (zone := zone_named(value)) is not None:
-        return _Said(instant.astimezone(zone).utcoffset(), None, value)
+        return _Said(zone, None, value)
     wall = ISO.read(value) if _UTC_NAME.search(name) and len(value) > len("2026-01-01T") else None
     if wall is None or wall.is_sentinel:
         return None
@@ -133,7 +133,11 @@ def _agrees(time: PrintedTime, said: _Said) -> bool:
         # USPS prints the local date beside the time in UTC, after midnight too
         return min(apart, abs(apart - timedelta(days=1))) <= PAIR_TOLERANCE
     # a time with an offset of its own is an instant, whichever zone it is shown in
-    return time.tz_source not in _CORRECTED or time.instant.utcoffset() == said.offset
+    return time.tz_source not in _CORRECTED or time.instant.utcoffset() == _offset(time, said)
+
+
+def _offset(time: PrintedTime, said: _Said) -> timedelta | None:
+    return time.instant.astimezone(said.zone).utcoffset() if said.zone else None
 
 
 def _corrected(time: PrintedTime, said: _Said) -> PrintedTime | None:
@@ -145,8 +149,8 @@ def _corrected(time: PrintedTime, said: _Said) -> PrintedTime | None:
     local = datetime.fromisoformat(time.identity) if "T" in time.identity else None
     if local is None:
         return None
-    if said.offset is not None:
-        return at_offset(time, local, said.offset, TzSource.EXPLICIT, zone=said.printed)
+    if (printed := _offset(time, said)) is not None:
+        return at_offset(time, local, printed, TzSource.EXPLICIT, zone=said.printed)
     offset = offset_between(local, said.instant.replace(tzinfo=None)) if said.instant else None
     return None if offset is None else at_offset(time, local, offset, TzSource.PAIR)
 
