@@ -6,24 +6,20 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Connections
 from statesvc.log.checkpoint_store import CheckpointStore, ContradictedError
 from statesvc.log.checkpoints import latest_head
+from statesvc.sealer.head_follower import HeadFollower
 from statesvc.telemetry.metric import Attribute
 from statesvc.telemetry.metrics import Telemetry
 
-_STANDBY_SECONDS: Final = 1.0
 _ANSWER_SECONDS: Final = 30.0
 _RETRY_SECONDS: Final = 5.0
 _RETRY_SECONDS_MAX: Final = 300.0
 
 
-class Publisher(Periodic):
-    """`leads`: whether this process signs; `sealed` is set whenever there is a new head.
-
-    `refusal` is set while the store holds another history, until an operator has checked.
-    """
+class Publisher(HeadFollower):
+    """`refusal` is set while the store holds another history, until an operator has checked."""
 
     def __init__(
         self,
@@ -37,28 +33,19 @@ class Publisher(Periodic):
     ) -> None:
         super().__init__(
             "publisher",
-            self._work_on,
+            pool,
+            leads=leads,
+            sealed=sealed,
+            telemetry=telemetry,
             every_seconds=interval_seconds,
             retry_seconds=_RETRY_SECONDS,
             retry_seconds_max=_RETRY_SECONDS_MAX,
         )
-        self._pool = pool
         self._store = store
-        self._leads = leads
-        self._sealed = sealed
-        self._telemetry = telemetry
         self._published: str | None = None
         self.refusal: str | None = None
 
-    def stop(self) -> None:
-        """End `run`. Idempotent, safe before `run`."""
-        super().stop()
-        self._sealed.set()
-
-    async def _work_on(self) -> float | None:
-        if not self._leads():
-            return _STANDBY_SECONDS
-        self._sealed.clear()
+    async def _follow(self) -> None:
         try:
             await self._publish()
         except ContradictedError as error:
@@ -71,7 +58,6 @@ class Publisher(Periodic):
         self.refusal = None
         # heads between two are left out: each covers all before it
         await self._sealed.wait()
-        return None
 
     async def _publish(self) -> None:
         """Store the newest head. Raises ContradictedError, CheckpointStoreError, TimeoutError."""

@@ -14,17 +14,16 @@ import aiohttp
 import structlog
 
 from events.merkle.checkpoint import signing_key_ids
-from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Connections
 from statesvc.log.timestamp import TOKEN_BYTES_MAX, StampError, Trust, check_stamp, inquire
 from statesvc.log.timestamp_store import StampStatus, stamp_status, store_stamp
+from statesvc.sealer.head_follower import HeadFollower
 from statesvc.telemetry.metric import Attribute
 from statesvc.telemetry.metrics import Telemetry
 
 _ANSWER_SECONDS: Final = 15.0
 # Pause between checks for new signing keys.
 _CHECK_SECONDS: Final = 60.0
-_STANDBY_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 30.0
 _RETRY_SECONDS_MAX: Final = 3600.0
 
@@ -43,9 +42,7 @@ class Authority:
     interval_seconds: float
 
 
-class Stamper(Periodic):
-    """`leads`: whether this process signs; `sealed` is set whenever there is a new head."""
-
+class Stamper(HeadFollower):
     def __init__(
         self,
         pool: Connections,
@@ -57,27 +54,17 @@ class Stamper(Periodic):
     ) -> None:
         super().__init__(
             "timestamper",
-            self._work_on,
+            pool,
+            leads=leads,
+            sealed=sealed,
+            telemetry=telemetry,
             every_seconds=0.0,
             retry_seconds=min(_RETRY_SECONDS, authority.interval_seconds),
             retry_seconds_max=min(_RETRY_SECONDS_MAX, authority.interval_seconds),
         )
-        self._pool = pool
         self._authority = authority
-        self._leads = leads
-        self._sealed = sealed
-        self._telemetry = telemetry
 
-    def stop(self) -> None:
-        """End `run`. Idempotent, safe before `run`."""
-        super().stop()
-        self._sealed.set()
-
-    async def _work_on(self) -> float:
-        if not self._leads():
-            return _STANDBY_SECONDS
-        # before the status is read: a head that is signed meanwhile must wake it again
-        self._sealed.clear()
+    async def _follow(self) -> float:
         try:
             found, pause = await self._stamp_if_due()
         except Exception:

@@ -15,7 +15,6 @@ import aiohttp
 from psycopg import AsyncConnection
 
 from events.merkle.checkpoint import cosignature
-from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.health.finding import Finding, warn
@@ -24,6 +23,7 @@ from statesvc.log.checkpoints import SignedHead, latest_head
 from statesvc.log.proofs import prove_consistency
 from statesvc.roles.runtime import Launch, Runtime
 from statesvc.roles.shutdown import Component
+from statesvc.sealer.head_follower import HeadFollower
 from statesvc.sealer.sealer_loop import Sealer
 from statesvc.settings.witnesses import Witness
 from statesvc.telemetry.metric import Attribute
@@ -33,7 +33,6 @@ INTERVAL_SECONDS: Final = 10.0
 _RETRY_SECONDS_MAX: Final = 300.0
 _ANSWER_SECONDS: Final = 10.0
 ANSWER_BYTES_MAX: Final = 16_384
-_STANDBY_SECONDS: Final = 1.0
 _SIZE: Final = re.compile(rb"(0|[1-9][0-9]{0,18})\n")
 _SIZE_TYPE: Final = "text/x.tlog.size"
 _REFUSALS: Final = {
@@ -52,9 +51,7 @@ class WitnessError(RuntimeError):
         self.outcome = outcome
 
 
-class Cosigner(Periodic):
-    """`leads`: whether this process signs; `sealed` is set whenever there is a new head."""
-
+class Cosigner(HeadFollower):
     def __init__(
         self,
         pool: Connections,
@@ -68,30 +65,20 @@ class Cosigner(Periodic):
     ) -> None:
         super().__init__(
             "cosigner",
-            self._work_on,
+            pool,
+            leads=leads,
+            sealed=sealed,
+            telemetry=telemetry,
             every_seconds=interval_seconds,
             retry_seconds=interval_seconds,
             retry_seconds_max=_RETRY_SECONDS_MAX,
         )
-        self._pool = pool
         # with the size that each cosigned; a witness that is not asked from there says its size
         self._sizes = dict.fromkeys(witnesses, 0)
         self._quorum = quorum
-        self._leads = leads
-        self._sealed = sealed
-        self._telemetry = telemetry
         self._cosigned: str | None = None
 
-    def stop(self) -> None:
-        """End `run`. Idempotent, safe before `run`."""
-        super().stop()
-        self._sealed.set()
-
-    async def _work_on(self) -> float | None:
-        if not self._leads():
-            return _STANDBY_SECONDS
-        # before the head is read: one that is signed meanwhile must wake it again
-        self._sealed.clear()
+    async def _follow(self) -> float | None:
         async with self._pool.connection() as connection:
             head = await latest_head(connection)
         if head is None or head.note == self._cosigned:

@@ -13,6 +13,7 @@ import pytest
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.log.signing_keys import rotate
 from statesvc.log.timestamp import inquire
+from statesvc.sealer import head_follower
 from statesvc.sealer import timestamper as stamper
 from statesvc.sealer.timestamper import Authority, Stamper
 from statesvc.telemetry.metrics import Telemetry
@@ -40,7 +41,7 @@ async def tsa(tmp_path: Path) -> AsyncIterator[Tsa]:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stamper, "_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(stamper, "_CHECK_SECONDS", 0.05)
-    monkeypatch.setattr(stamper, "_STANDBY_SECONDS", 0.01)
+    monkeypatch.setattr(head_follower, "_STANDBY_SECONDS", 0.01)
 
 
 @asynccontextmanager
