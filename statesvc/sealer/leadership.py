@@ -218,8 +218,8 @@ async def publish(
             pin_keys(publication.keys_file, (signer.verifier for signer in signers))
         if publication.file is not None:
             # before the database: the file is never behind what a reader saw, so a restored backup
-            # is behind the file
-            write_published(publication.file, note)
+            # is behind the file. In a thread: the notifier's loop does not wait for the disk
+            await asyncio.to_thread(write_published, publication.file, note)
     except (OSError, NoteError) as error:
         raise RefusalError(
             f"the checkpoint cannot be written to {publication.file}: {error}"

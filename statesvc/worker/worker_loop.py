@@ -66,7 +66,7 @@ class WorkerLimits:
     It shrinks as a claim approaches `batch_min` messages.
     """
     window_seconds: float = 0.0
-    """From a claim that left no message ready to the next claim.
+    """From the answer of a claim that left no message ready to the next claim.
 
     Pushes that arrive meanwhile share a batch, and its fixed cost, which is most of a message's
     cost at a low rate. Messages that become due by the clock, or are released or replayed, do
@@ -161,7 +161,7 @@ class Worker:
                     self._claimed_at = time.monotonic()
                     messages, _, complete = await self._claim(self._size.size)
                     self._claim_from = (
-                        self._claimed_at + self._limits.window_seconds if complete else -math.inf
+                        time.monotonic() + self._limits.window_seconds if complete else -math.inf
                     )
                     # inside the try: this query may fail too, and then backs off like the claim
                     pause = 0.0 if messages else await self._pause(complete=complete)
