@@ -14,6 +14,10 @@ REMOVED: Final[Mapping[str, str]] = {
         "docs/engines.md routes by carrier with nginx or Envoy, and moves an installation "
         "with PostgreSQL's own commands"
     ),
+    "listen": (
+        "a tunnel (`ssh -R`, cloudflared) lets the service reach your machine, and the client's "
+        "`stream()` follows changes without one: docs/subscribers.md"
+    ),
     "logs": (
         "`jq -r '[.timestamp, .level, .event] | join(\" \")'` shortens log lines, "
         "from `journalctl -o cat -u 'statesvc*'` or a container"

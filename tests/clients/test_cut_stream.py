@@ -1,5 +1,5 @@
-"""A stream that is cut off before its first change, in Python, on the command line and in a
-browser; Node has a file of its own.
+"""A stream that is cut off before its first change, in Python and in a browser; Node has a file of
+its own.
 """
 
 import asyncio
@@ -36,12 +36,6 @@ async def follow_in_a_thread(url: str) -> str:
     return await asyncio.to_thread(first)
 
 
-async def follow_on_the_command_line(service: Service, key_file: Path, url: str) -> str:
-    command = ("listen", "--url", url, "--key-file", str(key_file), "--count", "1")
-    printed = await service.command(*command, "--forward-to", "http://127.0.0.1:9/")
-    return next(line.split()[1] for line in printed.splitlines() if "picked_up" in line)
-
-
 async def follow_in_a_page(service: Service, tab: Page, url: str) -> str:
     """Open the page that docs/subscribers.md shows."""
     shown = SNIPPET.search(ROOT.joinpath("docs", "subscribers.md").read_text("utf-8"))
@@ -66,13 +60,9 @@ async def follow_in_a_page(service: Service, tab: Page, url: str) -> str:
 async def test_a_cut_stream_loses_no_change_for_any_client(
     service_maker: Callable[..., Awaitable[Service]], tmp_path: Path
 ) -> None:
-    (key_file := tmp_path / "key").write_text(BOOTSTRAP_KEY)
     async with await service_maker(tmp_path, {}) as service:
         await service.start("api", "worker", "sealer")
         assert not await is_lost(service, follow_in_python)
         assert not await is_lost(service, follow_in_a_thread)
-        assert not await is_lost(
-            service, lambda url: follow_on_the_command_line(service, key_file, url)
-        )
         async with page() as tab:
             assert not await is_lost(service, lambda url: follow_in_a_page(service, tab, url))

@@ -1,7 +1,6 @@
-"""Tools for those who connect a carrier or a receiver: they need no database.
+"""Tools for those who connect a carrier: they need no database.
 
-`normalize` prints the events of a payload, `carriers draft` writes a carrier package from samples,
-`listen` forwards a service's changes to a developer's machine.
+`normalize` prints the events of a payload, `carriers draft` writes a carrier package from samples.
 """
 
 from typing import Final
@@ -14,11 +13,6 @@ ADDON: Final = AddOn(
             "carriers draft": ListedCommand(
                 "statesvc.addons.development.carrier_draft",
                 "draft a package that reads a carrier's samples",
-            ),
-            "listen": ListedCommand(
-                "statesvc.addons.development.listen_command",
-                "forward changes to a receiver on your machine, signed",
-                calls_api=True,
             ),
             "normalize": ListedCommand(
                 "statesvc.addons.development.normalize",
