@@ -8,7 +8,6 @@ from typing import Final
 
 ADDONS: Final = (
     "archive",
-    "backups",
     "brokers",
     "console",
     "development",

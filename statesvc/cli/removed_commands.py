@@ -10,6 +10,10 @@ from typing import Final
 # Sentences without a full stop, by the words of a command and its options.
 REMOVED: Final[Mapping[str, str]] = {
     "archive query": "DuckDB reads the files of the archive: docs/archive-queries.md has its views",
+    "backup check": (
+        "`statesvc doctor` checks keys, heads, tombstones and archives; docs/backup.md has the "
+        "checks of PostgreSQL's base backups and archiving"
+    ),
     "cell": (
         "docs/engines.md routes by carrier with nginx or Envoy, and moves an installation "
         "with PostgreSQL's own commands"

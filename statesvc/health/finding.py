@@ -1,6 +1,6 @@
 """Findings of checks: one sentence about one thing.
 
-Doctor, status, the console and the checks of backups say it alike.
+Doctor, status and the console say it alike.
 """
 
 from collections.abc import Iterable

@@ -128,6 +128,11 @@ RENAMES: Final = Renames(
     (),
     removed=(
         RemovedVariable(
+            old="STATESVC_BACKUP_PROVIDER_DAYS",
+            since="0.2",
+            instead="check in your provider's console how far back it restores (docs/backup.md)",
+        ),
+        RemovedVariable(
             old="STATESVC_CELLS_FILE",
             since="0.2",
             instead="route to several installations with nginx or Envoy (docs/engines.md)",

@@ -117,10 +117,6 @@ class KeySettings(Section):
     """Days for which the oldest backup of the database is retained: an erasure is complete when the
     last copy of the key has expired.
     """
-    backup_provider_days: Annotated[int | None, Field(ge=1)] = None
-    """Days back to which the provider of a managed database restores it, to any time, by backups of
-    its own: `backup check` relies on it, because the database does not show it. Default: none; the
-    server's own archiving is checked."""
 
     @field_validator("bootstrap_key")
     @classmethod

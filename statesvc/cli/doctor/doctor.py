@@ -6,7 +6,6 @@ Exits with 1 if any check fails.
 import argparse
 import asyncio
 import os
-from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any, Final
 
@@ -39,12 +38,8 @@ def run(options: argparse.Namespace) -> int:
     if options.settings:
         _list_settings(as_json=options.json)
         return 0
-    return write_findings(asyncio.run(_findings()), as_json=options.json)
-
-
-def write_findings(findings: Sequence[Finding], *, as_json: bool) -> int:
-    """Print the findings; return the exit code: 1 where a check failed."""
-    if as_json:
+    findings = asyncio.run(_findings())
+    if options.json:
         write_json(
             [
                 {

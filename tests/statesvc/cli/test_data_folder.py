@@ -13,7 +13,7 @@ COMMANDS = (
     ["status"],
     ["migrate"],
     ["psql", "-c", "SELECT 1"],
-    ["backup", "check"],
+    ["keys", "list"],
 )
 NAMES = (b"a,b", b'a"b', b"a\\b", b"a$HOME", b"a`b", b"a\rb", b"a\xffb")
 
