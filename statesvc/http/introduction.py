@@ -16,8 +16,8 @@ curl "$API/v1/shipments/ups/1ZTEST000300000011" \\
   -H "Authorization: Bearer $KEY"
 ```
 
-Then: its history, a list of many, and a subscription that tells you of every change. Each call has
-samples for curl, Python (httpx) and Node; they take `API` and `KEY` from the environment.
+Then: its history, a list of many, and a subscription that tells you of every change. There are
+clients for Python and TypeScript.
 
 # Authentication
 `Authorization: Bearer` and an API key. Make one with

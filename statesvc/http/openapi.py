@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from aiohttp import hdrs
 
-from statesvc.http.code_samples import code_samples
 from statesvc.http.introduction import INTRODUCTION, TAGS
 from statesvc.http.json_schemas import REFERENCE, Mode, Schemas, schema_of, schemas_of
 from statesvc.http.keys.key_limits import RATE_LIMIT, RATE_LIMIT_POLICY
@@ -125,7 +124,6 @@ def build_document(
         path = _PATH_NAME.sub(r"{\1}", route.path)
         paths.setdefault(path, {})[route.method.lower()] = call = _operation(route, path, schemas)
         _show(call, examples.get(route.operation.operation_id, {}))
-        call["x-codeSamples"] = code_samples(route.method, path, call)
     return {
         "openapi": "3.1.0",
         "info": {

@@ -1,9 +1,8 @@
-"""What a reader copies from README, docs and the page of the API type-checks strictly.
+"""What a reader copies from README and docs type-checks strictly.
 
 `test_typescript_client.py` compiles TypeScript.
 """
 
-import json
 import os
 import re
 import subprocess
@@ -46,14 +45,6 @@ def programs() -> Iterator[tuple[str, str]]:
             assert blocks, f"{name} has no Python any more"
     worker = ROOT / "examples" / "foreign_worker" / "worker.py"
     yield "foreign worker", worker.read_text("utf-8")
-    document = json.loads((CLIENTS / "openapi.json").read_text("utf-8"))
-    for path, calls in document["paths"].items():
-        for method, call in calls.items():
-            yield from (
-                (f"{method} {path}", sample["source"])
-                for sample in call.get("x-codeSamples", ())
-                if sample["lang"] == "Python"
-            )
 
 
 @pytest.mark.usefixtures("own_processes")
@@ -64,7 +55,7 @@ def test_all_programs_in_python_type_check_and_each_planted_error_is_found(
     for name, program in programs():
         paths.append(tmp_path / f"{re.sub(r'[^a-zA-Z0-9]+', '_', name)}.py")
         paths[-1].write_text(program)
-    assert len(paths) > 50
+    assert paths
     planted = tmp_path / "planted.py"
     planted.write_text(PLANTED_HEAD + "\n".join(call for call, _ in PLANTED.values()))
     command = [

@@ -127,23 +127,14 @@ def build(folder: Path) -> None:
 
 
 def examples() -> list[str]:
-    """Return the programs of the README, and those for Node of the page of the API."""
-    document = json.loads((CLIENTS / "openapi.json").read_text("utf-8"))
-    calls = [call for path in document["paths"].values() for call in path.values()]
-    shown = [
-        sample["source"]
-        for call in calls
-        for sample in call.get("x-codeSamples", ())
-        if sample["lang"] == "JavaScript"
-    ]
+    """Return the programs of the README."""
     programs = re.findall(
         r"^```ts\n([\s\S]*?)^```$",
         (CLIENTS / "typescript" / "README.md").read_text("utf-8"),
         re.MULTILINE,
     )
     assert programs
-    assert shown
-    return [*programs, *shown]
+    return programs
 
 
 def run(*command: str | Path, folder: Path) -> str:
