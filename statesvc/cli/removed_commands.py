@@ -49,6 +49,12 @@ REMOVED: Final[Mapping[str, str]] = {
     ),
     "shovel --pause": "SIGTERM ends a transfer after its current batch; start it again later",
     "shovel --resume": "start the transfer again: it goes on where it ended",
+    "shovel --unacked": (
+        "stop the old workers with TERM: Celery returns the tasks that they hold to the queue"
+    ),
+    "shovel --visibility-timeout": (
+        "any Celery worker returns the tasks of killed ones; docs/shovel.md has the phases"
+    ),
 }
 
 

@@ -5,8 +5,8 @@ source --take--> batch --map--> carrier, body, ETA --+--> inbox (or dead letters
  RabbitMQ, Redis, file                               +--> backup, as it came        durable --+
                                                                  acknowledged at the source <-+
 ```
-A message is acknowledged only after both are durable, and the id of its task identifies a message
-that is transferred again after a crash: so none is lost, and none has an effect twice.
+A message is acknowledged only after both are durable, and a task that is transferred again
+after a crash is known by its id and arguments: so none is lost, and none has an effect twice.
 `amqp_source`, `redis_source` and `sources` take; `celery_task` and `task_mapping` read, without
 I/O; `transfer` is the loop; `way_back` returns unprocessed messages, from the backup.
 """

@@ -16,13 +16,7 @@ from yarl import URL
 from statesvc.addons.shovel.amqp_connection import connect, count_messages, existing, shown
 from statesvc.addons.shovel.amqp_properties import wire_properties
 from statesvc.addons.shovel.delayed_delivery import destination, is_delaying, level_names
-from statesvc.addons.shovel.source_message import (
-    ShovelError,
-    SourceLostError,
-    Taken,
-    Transport,
-    Unacknowledged,
-)
+from statesvc.addons.shovel.source_message import ShovelError, SourceLostError, Taken, Transport
 
 _GATHER_SECONDS: Final = 0.005
 _FAILED: Final = (aiormq.exceptions.AMQPError, OSError, asyncio.CancelledError, RuntimeError)
@@ -122,11 +116,6 @@ class AmqpSource:
             await channel.close()
         self._check_destinations(found)
         return found
-
-    async def unacknowledged(self, limit: int) -> Unacknowledged | None:
-        """Return None: AMQP does not show one consumer another's messages."""
-        del limit
-        return None
 
     async def close(self) -> None:
         """Wait until the broker has read the acknowledgements."""

@@ -1,18 +1,18 @@
 """Every message taken, verbatim: a JSON object a line, compressed, with a checksum per batch.
 
-A file is a sequence of gzip members, a batch each, so that `zcat` reads it. A member ends with a
+A file is a sequence of gzip members, a batch each, so that `zcat` reads it. A batch ends with a
 line that counts and hashes those before it, and is on the disk before its messages are
-acknowledged. A file that ends within a member was being written when its process died: those
+acknowledged. A file that ends within a batch was being written when its process died: those
 messages were not acknowledged, and are taken again.
 """
 
 import base64
+import gzip
 import hashlib
 import os
 import secrets
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -23,9 +23,7 @@ from statesvc.addons.shovel.source_message import ShovelError, Taken, Transport
 from statesvc.database.data_dir import sync
 
 SUFFIX: Final = ".ndjson.gz"
-_GZIP: Final = 31
 _LEVEL: Final = 3
-_READ_BYTES: Final = 1 << 20
 
 
 class BackupWriter:
@@ -46,8 +44,7 @@ class BackupWriter:
             "messages": len(messages),
             "sha256": hashlib.sha256(lines).hexdigest(),
         }
-        compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-        file.write(compressor.compress(lines + orjson.dumps(ending) + b"\n") + compressor.flush())
+        file.write(gzip.compress(lines + orjson.dumps(ending) + b"\n", _LEVEL))
         file.flush()
         os.fsync(file.fileno())
 
@@ -100,34 +97,39 @@ def backup_files(folder: Path) -> list[Path]:
     return files
 
 
-@dataclass(frozen=True, slots=True)
-class BackupBatch:
-    messages: list[Taken]
-    sha256: str
-
-
-def read_backup(folder: Path) -> Iterator[BackupBatch]:
+def read_backup(folder: Path) -> Iterator[list[Taken]]:
     """Yield every whole batch, checked. Raises ShovelError for a damaged batch."""
     for path in backup_files(folder):
-        for number, content in enumerate(_members(path), 1):
-            yield _batch(content, f"batch {number} of {path.name}")
+        try:
+            yield from _batches(path)
+        except EOFError:
+            continue
+        except (gzip.BadGzipFile, zlib.error):
+            raise ShovelError(f"{path.name} is damaged: it does not decompress") from None
 
 
-def _batch(content: bytes, place: str) -> BackupBatch:
-    lines, _, _ = content[:-1].rpartition(b"\n")
-    body = lines + b"\n" if lines else b""
-    try:
-        ending: dict[str, Any] = orjson.loads(content[len(body) :])
-        messages = [taken_from_record(orjson.loads(line)) for line in body.splitlines()]
-    except (ValueError, KeyError, TypeError):
-        raise ShovelError(f"{place} is damaged: it is not what was written") from None
-    digest = hashlib.sha256(body).hexdigest()
-    if ending.get("sha256") != digest or ending.get("messages") != len(messages):
-        raise ShovelError(f"{place} is damaged: its checksum does not fit")
-    return BackupBatch(messages, digest)
+def _batches(path: Path) -> Iterator[list[Taken]]:
+    messages, digest = [], hashlib.sha256()
+    with gzip.open(path) as file:
+        for line in file:
+            try:
+                record: dict[str, Any] = orjson.loads(line)
+                if "batch" not in record:
+                    messages.append(_taken(record))
+                    digest.update(line)
+                    continue
+            except (ValueError, KeyError, TypeError):
+                raise ShovelError(f"{path.name} is damaged: it is not what was written") from None
+            ending = {"messages": len(messages), "sha256": digest.hexdigest()}
+            if record != {"batch": record["batch"], **ending}:
+                raise ShovelError(
+                    f"batch {record['batch']} of {path.name} is damaged: its checksum does not fit"
+                )
+            yield messages
+            messages, digest = [], hashlib.sha256()
 
 
-def taken_from_record(record: dict[str, Any]) -> Taken:
+def _taken(record: dict[str, Any]) -> Taken:
     return Taken(
         transport=Transport(record["transport"]),
         queue=record["queue"],
@@ -136,23 +138,3 @@ def taken_from_record(record: dict[str, Any]) -> Taken:
         properties=base64.b64decode(record["properties"]),
         body=base64.b64decode(record["body"]),
     )
-
-
-def _members(path: Path) -> Iterator[bytes]:
-    """Yield the content of each whole gzip member."""
-    with path.open("rb") as file:
-        pending = file.read(_READ_BYTES)
-        while pending:
-            member, content = zlib.decompressobj(_GZIP), bytearray()
-            try:
-                while True:
-                    content += member.decompress(pending)
-                    if member.eof:
-                        break
-                    pending = file.read(_READ_BYTES)
-                    if not pending:
-                        return
-            except zlib.error:
-                raise ShovelError(f"{path.name} is damaged: it does not decompress") from None
-            yield bytes(content)
-            pending = member.unused_data or file.read(_READ_BYTES)

@@ -62,21 +62,19 @@ class Task:
 
     @property
     def identity(self) -> bytes:
-        """Identity that makes it the same message when it is met again."""
+        """Identity that makes it the same message when it is met again.
+
+        Celery sends a task again for another time, or as another try, under the same id with the
+        same arguments.
+        """
         if self.id is None:
             return b"body\x1f" + self.payload
-        return (b"task\x1f" if self.name else b"message\x1f") + self.id.encode(
-            "utf-8", "surrogatepass"
-        )
-
-    @property
-    def content(self) -> bytes:
-        """Content: the same when Celery sends it again, for another time or as another try."""
-        return (
-            json.dumps([self.name, self.args, self.kwargs], sort_keys=True).encode()
+        kind, content = (
+            (b"task", json.dumps([self.name, self.args, self.kwargs], sort_keys=True).encode())
             if self.name
-            else self.payload
+            else (b"message", self.payload)
         )
+        return b"\x1f".join((kind, self.id.encode("utf-8", "surrogatepass"), content))
 
 
 def read_task(taken: Taken, *, now: datetime) -> Task:

@@ -7,19 +7,6 @@ FROM statesvc.put(
     %(receipts_until)b::timestamptz[])
 ORDER BY ordinal;
 
--- name: note_contents
--- Store a receipt of what each of these messages held, which this transaction has just put: its id and content.
-INSERT INTO statesvc.receipt AS r (digest, message_id, received_at, retained_until)
-SELECT u.digest, u.message_id, statesvc.clock(), u.receipt_until
-FROM unnest(%(digests)s::bytea[], %(message_ids)s::uuid[], %(receipts_until)s::timestamptz[]) AS u(digest, message_id, receipt_until)
-ORDER BY u.digest
-ON CONFLICT (digest) DO UPDATE SET message_id = excluded.message_id, received_at = excluded.received_at,
-    retained_until = excluded.retained_until;
-
--- name: contents
--- Return the receipts of these contents.
-SELECT r.digest, r.message_id FROM statesvc.receipt r WHERE r.digest = ANY (%(digests)s::bytea[]);
-
 -- name: bury
 -- Move messages that this transaction has just put to the dead letters: nobody else has seen them.
 SELECT statesvc.bury_locked(u.message_id, u.cause, u.detail)

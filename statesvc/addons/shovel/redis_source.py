@@ -1,36 +1,22 @@
-"""Celery on Redis: the lists of each queue, by priority, and messages that dead workers held.
+r"""Celery on Redis: the lists of each queue, by priority.
 
-A message is moved, in one step, from its list into a list of the shovel's own, and removed from
+A queue is a list for each priority, `celery` and `celery\x06\x163` ..., the oldest at the right. A
+message is moved, in one step, from its list into a list of the shovel's own, and removed from
 there once it is acknowledged. Messages that a killed run left there are taken first by the next
-run. Where two take the same message, the inbox recognises it.
+run. Messages that workers hold, above all ETAs, are Celery's: a worker that ends returns its own,
+and any worker returns those of killed ones.
 """
 
 import asyncio
 import time
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Any, Final
 
 import redis.asyncio
 import redis.exceptions
 from yarl import URL
 
-from statesvc.addons.shovel.redis_layout import (
-    BINDINGS,
-    SEPARATOR,
-    UNACKED,
-    UNACKED_INDEX,
-    bound_queue,
-    priority_lists,
-    read_unacked,
-)
-from statesvc.addons.shovel.source_message import (
-    ShovelError,
-    SourceLostError,
-    Taken,
-    Transport,
-    Unacknowledged,
-)
+from statesvc.addons.shovel.source_message import ShovelError, SourceLostError, Taken, Transport
 
 # Prefix of the lists of unacknowledged messages, `statesvc-shovel.0.QUEUE`. Runs of 0.1 numbered
 # their processes.
@@ -45,41 +31,19 @@ _LOST: Final = (
     OSError,
 )
 
-_TAKE_OVER: Final = """
-if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then
-    redis.call('ZREM', KEYS[2], ARGV[1])
-    redis.call('LPUSH', KEYS[3], ARGV[2])
-end
-"""
-
-
-class TakeUnacked(StrEnum):
-    """Messages held by workers that are taken as well."""
-
-    EXPIRED = "expired"
-    """Those that any worker would restore: held for longer than the visibility timeout."""
-    ALL = "all"
-    """All of them: no worker may be running any more."""
+# Between the routing key and the queue of a binding, and before a list's priority.
+_SEPARATOR: Final = "\x06\x16"
+_PRIORITIES: Final = range(1, 10)
+_BINDINGS: Final = "_kombu.binding."
 
 
 class RedisSource:
-    def __init__(
-        self,
-        url: URL,
-        queues: Sequence[str],
-        *,
-        unacked: TakeUnacked,
-        visibility_seconds: float,
-    ) -> None:
+    def __init__(self, url: URL, queues: Sequence[str]) -> None:
         self._url = url
         self._queues = list(dict.fromkeys(queues))
-        self._lists = [name for queue in self._queues for name in priority_lists(queue)]
-        self._unacked = unacked
-        self._visibility_seconds = visibility_seconds
+        self._lists = [name for queue in self._queues for name in _priority_lists(queue)]
         self._client: Any = None
         self._left: list[Taken] = []
-        self._unacked_after = 0.0
-        self._unacked_passed = 0
 
     async def open(self) -> None:
         """Find messages left by a killed run."""
@@ -107,10 +71,7 @@ class RedisSource:
         until = time.monotonic() + wait_seconds
         try:
             while True:
-                # before the lists: a worker that died took them before what waits now
-                await self._take_unacked(limit)
-                if batch := self._left or await self._move(limit):
-                    self._left = []
+                if batch := await self._move(limit):
                     return batch
                 if time.monotonic() >= until:
                     return []
@@ -131,17 +92,12 @@ class RedisSource:
             raise SourceLostError(f"Redis at {self._shown} ended the connection") from error
 
     async def waiting(self) -> int:
-        """Count in the lists, in those of killed runs, and with workers that are gone."""
+        """Count in the lists, and in those of killed runs."""
         try:
             holdings = [
                 key async for key in self._client.scan_iter(match=f"{_HOLDING}.*", count=_PAGE)
             ]
-            lengths = await self._lengths([*self._lists, *holdings])
-            return sum(lengths) + int(
-                await self._client.execute_command(
-                    "ZCOUNT", UNACKED_INDEX, "-inf", self._unacked_until()
-                )
-            )
+            return sum(await self._lengths([*self._lists, *holdings]))
         except _LOST as error:
             raise SourceLostError(f"Redis at {self._shown} ended the connection") from error
 
@@ -156,25 +112,6 @@ class RedisSource:
             if len(found) >= limit:
                 break
         return found[:limit]
-
-    async def unacknowledged(self, limit: int) -> Unacknowledged | None:
-        """Return messages in `unacked` that `waiting` does not count.
-
-        Workers have held those for longer than the visibility timeout.
-        """
-        until, count = float(self._unacked_until()), 0
-        found: list[Taken] = []
-        async for tag, entry in self._client.hscan_iter(UNACKED, count=_PAGE):
-            since = await self._client.execute_command("ZSCORE", UNACKED_INDEX, tag)
-            message = (
-                None
-                if since is not None and float(since) <= until
-                else await self._unacked_message(entry)
-            )
-            if message is not None:
-                count += 1
-                found += [message] if len(found) < limit else []
-        return Unacknowledged(count, found)
 
     async def close(self) -> None:
         """Close; held messages are found again at the next opening."""
@@ -228,69 +165,6 @@ class RedisSource:
                     ]
         return batch
 
-    def _unacked_until(self) -> str:
-        return (
-            "+inf"
-            if self._unacked is TakeUnacked.ALL
-            else str(time.time() - self._visibility_seconds)
-        )
-
-    async def _take_unacked(self, limit: int) -> None:
-        """Take unacknowledged messages, at most once a second."""
-        if time.monotonic() < self._unacked_after:
-            return
-        self._unacked_after = time.monotonic() + 1
-        place = ("LIMIT", self._unacked_passed, limit)
-        tags = await self._client.execute_command(
-            "ZRANGEBYSCORE", UNACKED_INDEX, "-inf", self._unacked_until(), *place
-        )
-        for tag in tags:
-            entry = await self._client.execute_command("HGET", UNACKED, tag)
-            message = None if entry is None else await self._unacked_message(entry)
-            if message is None:
-                # it stays, and must not stand before what comes behind it for ever
-                self._unacked_passed += 1
-                continue
-            holding = self._holding(message.queue)
-            await self._client.execute_command(
-                "EVAL", _TAKE_OVER, 3, UNACKED, UNACKED_INDEX, holding, tag, message.body
-            )
-            self._left += [
-                one
-                for one in await self._holding_messages(holding, message.queue)
-                if one.body == message.body
-            ]
-        if len(tags) == limit:
-            self._unacked_after = 0.0
-        else:
-            self._unacked_passed = 0
-
-    async def _unacked_message(self, entry: bytes) -> Taken | None:
-        """Return a worker's message as its queue had it.
-
-        None for a message of another queue or with another layout.
-        """
-        found = read_unacked(entry)
-        if found is None:
-            return None
-        queue = await self._queue_of(found.exchange, found.routing_key)
-        if queue not in self._queues:
-            return None
-        return _taken(
-            queue if found.priority == 0 else f"{queue}{SEPARATOR}{found.priority}", found.value
-        )
-
-    async def _queue_of(self, exchange: str, routing_key: str) -> str:
-        """Return the queue by the exchange's bindings; a message that lost its exchange has
-        its queue as routing key.
-        """
-        if exchange:
-            for member in await self._client.execute_command("SMEMBERS", f"{BINDINGS}{exchange}"):
-                bound_by, queue = bound_queue(member)
-                if bound_by == routing_key:
-                    return queue
-        return routing_key
-
     async def _check_queues(self) -> None:
         """Check that the queues exist. Raises ShovelError for an unknown queue.
 
@@ -298,21 +172,26 @@ class RedisSource:
         """
         await self._client.execute_command("PING")
         declared: set[str] = set()
-        async for key in self._client.scan_iter(match=f"{BINDINGS}*", count=_PAGE):
+        async for key in self._client.scan_iter(match=f"{_BINDINGS}*", count=_PAGE):
             declared |= {
-                bound_queue(member)[1]
+                member.decode("utf-8", "replace").rpartition(_SEPARATOR)[2]
                 for member in await self._client.execute_command("SMEMBERS", key)
             }
         for queue in self._queues:
             if (
                 declared
                 and queue not in declared
-                and not any(await self._lengths(priority_lists(queue)))
+                and not any(await self._lengths(_priority_lists(queue)))
             ):
                 raise ShovelError(
                     f"Redis at {self._shown} has no queue {queue!r}; Celery declared"
                     f" {', '.join(sorted(declared))}"
                 )
+
+
+def _priority_lists(queue: str) -> list[str]:
+    """Return the lists of a queue, the highest priority first."""
+    return [queue, *(f"{queue}{_SEPARATOR}{priority}" for priority in _PRIORITIES)]
 
 
 def _taken(name: str, value: bytes, holding: str | None = None) -> Taken:

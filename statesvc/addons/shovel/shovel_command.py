@@ -39,20 +39,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="PREFIX",
         help="take from Celery's native delayed delivery as well (RabbitMQ)",
     )
-    source.add_argument(
-        "--unacked",
-        choices=["expired", "all"],
-        default="expired",
-        help="Redis: of what workers hold, take what is past the "
-        "visibility timeout, as any worker would (%(default)s), or all, once no worker runs",
-    )
-    source.add_argument(
-        "--visibility-timeout",
-        type=_seconds,
-        default=3600.0,
-        metavar="SECONDS",
-        help="Redis: as Celery is set (%(default)s)",
-    )
     become = parser.add_argument_group("what becomes of it")
     become.add_argument(
         "--mapping",
@@ -134,18 +120,11 @@ def run(options: argparse.Namespace) -> int:
     return shovel_runs.run(options)
 
 
-def _seconds(text: str) -> float:
+def _rate(text: str) -> float:
     try:
         found = float(text)
     except ValueError:
         raise argparse.ArgumentTypeError("must be a number") from None
-    if not 0 <= found < float("inf"):
-        raise argparse.ArgumentTypeError("must be 0 or more")
-    return found
-
-
-def _rate(text: str) -> float:
-    found = _seconds(text)
-    if found <= 0:
+    if not 0 < found < float("inf"):
         raise argparse.ArgumentTypeError("must be above 0")
     return found

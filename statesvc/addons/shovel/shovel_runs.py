@@ -11,7 +11,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from events.errors import Cause
 from statesvc.addons.shovel.backup import BackupWriter, backup_files
 from statesvc.addons.shovel.broker_publisher import BrokerPublisher, make_publisher
 from statesvc.addons.shovel.inbox_store import StoredMessages
@@ -25,12 +24,7 @@ from statesvc.addons.shovel.shovel_setup import (
     read_mapping,
     stop_event,
 )
-from statesvc.addons.shovel.source_message import (
-    ShovelError,
-    SourceLostError,
-    Taken,
-    Unacknowledged,
-)
+from statesvc.addons.shovel.source_message import ShovelError, SourceLostError, Taken
 from statesvc.addons.shovel.task_mapping import Mapped, TaskMapping, Unmapped
 from statesvc.addons.shovel.transfer import Pace, TransferTask, transfer
 from statesvc.addons.shovel.way_back import Returned, WayBack, restore
@@ -58,44 +52,28 @@ async def _dry_run(options: argparse.Namespace) -> int:
     mapping = read_mapping(options)
     async with opened_source(options) as source:
         waiting = await source.waiting()
-        unacknowledged = await source.unacknowledged(options.sample)
-        messages, now = await source.sample(options.sample), datetime.now(UTC)
-    with_workers = () if unacknowledged is None else unacknowledged.messages
-    counted = classify(messages, mapping, now=now) + classify(
-        with_workers, mapping, now=now, at="worker"
-    )
-    classified = len(messages) + len(with_workers)
+        messages = await source.sample(options.sample)
+    counted = classify(messages, mapping, now=datetime.now(UTC))
     if options.json:
-        classes = [{**kind._asdict(), "messages": count} for kind, count in counted.most_common()]
-        total = None if unacknowledged is None else unacknowledged.total
         write_json(
             {
                 "waiting": waiting,
-                "unacknowledged": total,
-                "classified": classified,
-                "classes": classes,
+                "unacknowledged": None,
+                "classified": len(messages),
+                "classes": [
+                    {**kind._asdict(), "at": "queue", "messages": count}
+                    for kind, count in counted.most_common()
+                ],
             }
         )
         return 0
-    write_line(
-        f"{waiting:,} messages wait, {_unacknowledged_words(unacknowledged)}; {classified:,} of"
-        " them were classified, nothing was taken"
-    )
+    write_line(f"{waiting:,} messages wait, {len(messages):,} were classified, nothing was taken")
     if counted:
         write_table(
-            ("QUEUE", "AT", "TASK", "BECOMES", "DUE", "MESSAGES"),
+            ("QUEUE", "TASK", "BECOMES", "DUE", "MESSAGES"),
             [(*kind, f"{count:,}") for kind, count in counted.most_common()],
         )
     return 0
-
-
-def _unacknowledged_words(unacknowledged: Unacknowledged | None) -> str:
-    if unacknowledged is None:
-        return (
-            "and what workers hold the broker does not say (rabbitmqctl list_queues name"
-            " messages_unacknowledged)"
-        )
-    return f"{unacknowledged.total:,} more are with workers, unacknowledged"
 
 
 async def _take(options: argparse.Namespace) -> int:
@@ -139,17 +117,12 @@ def _say(text: str) -> None:
 
 def _write(totals: StoredMessages, *, as_json: bool) -> None:
     if as_json:
-        write_json(asdict(totals))
+        write_json({**asdict(totals), "reused_ids": 0})
         return
     write_line(
         f"{totals.taken:,} taken: {totals.moved:,} into the inbox, {totals.dead_letters:,} to the"
         f" dead letters, {totals.known:,} were there already"
     )
-    if totals.reused_ids:
-        write_line(
-            f"{totals.reused_ids:,} of the dead letters have the id of another message and other"
-            f" content: statesvc dead-letters list --cause {Cause.REUSED_TASK_ID.value}"
-        )
 
 
 async def _return(options: argparse.Namespace) -> int:
@@ -238,21 +211,15 @@ def _write_returned(totals: Returned, *, dry_run: bool) -> None:
 
 
 class Class(NamedTuple):
-    """A line of a dry run.
-
-    `due`: now, later, or empty for an unmapped message. `at`: in the queue or with a worker.
-    """
+    """A line of a dry run. `due`: now, later, or empty for an unmapped message."""
 
     queue: str
-    at: str
     task: str
     becomes: str
     due: str
 
 
-def classify(
-    messages: Iterable[Taken], mapping: TaskMapping, *, now: datetime, at: str = "queue"
-) -> Counter[Class]:
+def classify(messages: Iterable[Taken], mapping: TaskMapping, *, now: datetime) -> Counter[Class]:
     """Count the messages of each kind."""
     counted: Counter[Class] = Counter()
     for taken in messages:
@@ -260,13 +227,10 @@ def classify(
         name = "" if found.task is None else found.task.name
         if isinstance(found, Mapped):
             is_later = found.task.eta is not None and found.task.eta > now
-            counted[
-                Class(taken.queue, at, name, found.carrier_id, "later" if is_later else "now")
-            ] += 1
+            becomes, due = found.carrier_id, "later" if is_later else "now"
         else:
-            counted[
-                Class(taken.queue, at, name, f"{_fate(found, mapping)}: {found.detail}", "")
-            ] += 1
+            becomes, due = f"{_fate(found, mapping)}: {found.detail}", ""
+        counted[Class(taken.queue, name, becomes, due)] += 1
     return counted
 
 

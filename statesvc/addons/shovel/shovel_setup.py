@@ -11,7 +11,6 @@ from typing import Final
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from statesvc.addons.shovel.backup import check_folder
-from statesvc.addons.shovel.redis_source import TakeUnacked
 from statesvc.addons.shovel.source_message import ShovelError, Source, SourceLostError
 from statesvc.addons.shovel.sources import BackupSource, is_endless, make_source
 from statesvc.addons.shovel.task_mapping import TaskMapping, parse_mapping
@@ -75,8 +74,6 @@ def source_of(options: argparse.Namespace) -> Source:
         queues=options.queue,
         delayed=options.delayed,
         prefetch=options.prefetch or 2 * options.batch,
-        unacked=TakeUnacked(options.unacked),
-        visibility_seconds=options.visibility_timeout,
     )
 
 

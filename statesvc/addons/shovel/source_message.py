@@ -9,7 +9,7 @@ import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import orjson
 from pamqp.commands import Basic
@@ -152,15 +152,6 @@ class SourceLostError(OSError):
     """The connection to the broker ended; unacknowledged messages wait there."""
 
 
-class Unacknowledged(NamedTuple):
-    """Messages that workers hold and have not acknowledged, above all tasks that wait for their
-    ETA: how many, and the first of them.
-    """
-
-    total: int
-    messages: Sequence[Taken]
-
-
 class Source(Protocol):
     """Open before use. Every call may raise SourceLostError: then close, and open again."""
 
@@ -181,12 +172,6 @@ class Source(Protocol):
 
     async def sample(self, limit: int) -> Sequence[Taken]:
         """Return some of those that wait, without taking them. Before `take`, or not at all."""
-
-    async def unacknowledged(self, limit: int) -> Unacknowledged | None:
-        """Return the messages that workers hold, which `waiting` does not count.
-
-        None: unknown to the broker.
-        """
 
     async def close(self) -> None:
         """Close; unacknowledged messages wait there again. Safe to call twice."""

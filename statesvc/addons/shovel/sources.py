@@ -10,14 +10,8 @@ from yarl import URL
 
 from statesvc.addons.shovel.amqp_source import AmqpSource
 from statesvc.addons.shovel.backup import backup_files, read_backup
-from statesvc.addons.shovel.redis_source import RedisSource, TakeUnacked
-from statesvc.addons.shovel.source_message import (
-    ShovelError,
-    Source,
-    Taken,
-    Transport,
-    Unacknowledged,
-)
+from statesvc.addons.shovel.redis_source import RedisSource
+from statesvc.addons.shovel.source_message import ShovelError, Source, Taken, Transport
 
 AMQP_SCHEMES: Final = ("amqp", "amqps")
 REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
@@ -29,8 +23,6 @@ def make_source(
     queues: Sequence[str],
     delayed: str | None,
     prefetch: int,
-    unacked: TakeUnacked,
-    visibility_seconds: float,
 ) -> Source:
     """Make a source that is not open yet. Raises ShovelError.
 
@@ -46,12 +38,7 @@ def make_source(
     if place.scheme in REDIS_SCHEMES:
         if not queues:
             raise ShovelError("name the queues to take from: --queue NAME")
-        return RedisSource(
-            place,
-            queues,
-            unacked=unacked,
-            visibility_seconds=visibility_seconds,
-        )
+        return RedisSource(place, queues)
     if place.scheme in {"", "file"}:
         path = Path(place.path if place.scheme else url)
         return LineSource(path)
@@ -110,10 +97,6 @@ class StoredSource:
         """Return the first ones."""
         return list(itertools.islice(self.read(), limit))
 
-    async def unacknowledged(self, limit: int) -> Unacknowledged | None:
-        del limit
-        return Unacknowledged(0, ())
-
     async def close(self) -> None:
         """Rewind for the next opening."""
         self._messages = None
@@ -144,6 +127,5 @@ class BackupSource(StoredSource):
         backup_files(folder)
 
     def read(self) -> Iterator[Taken]:
-        """Yield them in the order in which they were taken."""
-        for batch in read_backup(self._folder):
-            yield from batch.messages
+        """Return them in the order in which they were taken."""
+        return itertools.chain.from_iterable(read_backup(self._folder))

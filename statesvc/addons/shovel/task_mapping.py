@@ -105,12 +105,7 @@ class Mapped:
     @property
     def identity(self) -> bytes:
         """Identity by which it is recognised when it comes again."""
-        return self.task.identity
-
-    @property
-    def content(self) -> bytes | None:
-        """Identity with the content; None where the identity is the content."""
-        return _content(self.identity, self.task)
+        return identities(self.task)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,14 +119,6 @@ class Unmapped:
     detail: str
     task: Task | None
     identity: bytes = field(repr=False)
-
-    @property
-    def content(self) -> bytes | None:
-        return None if self.task is None else _content(self.identity, self.task)
-
-
-def _content(identity: bytes, task: Task) -> bytes | None:
-    return None if task.id is None else identity + b"\x1f" + task.content
 
 
 class TaskMapping:
@@ -163,7 +150,7 @@ class TaskMapping:
             cause=Cause.UNMAPPED_TASK,
             detail=found,
             task=task,
-            identity=unmapped_identity(task.identity),
+            identity=identities(task)[1],
         )
 
     def refuses(self, found: Unmapped) -> bool:
@@ -242,9 +229,11 @@ class TaskMapping:
         return self._carriers.get(rule.carriers.get(str(said), "" if rule.carriers else str(said)))
 
 
-def unmapped_identity(identity: bytes) -> bytes:
-    """Return the identity of the dead letter of a message with this identity."""
-    return b"unmapped\x1f" + identity
+def identities(task: Task) -> tuple[bytes, bytes]:
+    """Return the identities of a message: if it maps, and if it does not."""
+    # as 0.1 noted the contents of its tasks, so that these are recognised
+    prefix = b"" if task.id is None else b"content\x1f"
+    return prefix + task.identity, prefix + b"unmapped\x1f" + task.identity
 
 
 def unread_identity(body: bytes) -> bytes:

@@ -25,7 +25,7 @@ from statesvc.addons.shovel.broker_publisher import BrokerPublisher
 from statesvc.addons.shovel.celery_task import UnreadableTaskError, read_task
 from statesvc.addons.shovel.inbox_store import LANE, digest
 from statesvc.addons.shovel.source_message import Taken
-from statesvc.addons.shovel.task_mapping import unmapped_identity, unread_identity
+from statesvc.addons.shovel.task_mapping import identities, unread_identity
 from statesvc.database.pool import Pool
 from statesvc.database.queries import queries
 
@@ -52,7 +52,7 @@ class Returned:
 
 class _Candidate(NamedTuple):
     taken: Taken
-    digests: tuple[bytes, bytes]
+    digests: Sequence[bytes]
     """Digests of its receipt: as a mapped message, and as an unmapped one."""
 
 
@@ -83,15 +83,9 @@ class WayBack:
         return totals
 
     def _candidates(self, totals: Returned) -> Iterator[_Candidate]:
-        for taken, identity in stored_messages(self.backup):
+        for taken, known_as in stored_messages(self.backup):
             if taken.transport is self.publisher.transport:
-                yield _Candidate(
-                    taken,
-                    (
-                        digest(self.keyring, identity),
-                        digest(self.keyring, unmapped_identity(identity)),
-                    ),
-                )
+                yield _Candidate(taken, [digest(self.keyring, identity) for identity in known_as])
             else:
                 totals.elsewhere += 1
 
@@ -156,23 +150,23 @@ async def restore(
     return done
 
 
-def stored_messages(backup: Path) -> Iterator[tuple[Taken, bytes]]:
-    """Yield each message once, with its identity.
+def stored_messages(backup: Path) -> Iterator[tuple[Taken, Sequence[bytes]]]:
+    """Yield each message once, with its identities.
 
     A message taken again after a crash is in the backup twice.
     """
     seen: set[bytes] = set()
     now = datetime.now(UTC)
     for batch in read_backup(backup):
-        for taken in batch.messages:
+        for taken in batch:
             try:
-                identity = read_task(taken, now=now).identity
+                known_as: Sequence[bytes] = identities(read_task(taken, now=now))
             except UnreadableTaskError:
-                identity = unread_identity(taken.body)
-            short = hashlib.blake2b(identity, digest_size=16).digest()
+                known_as = [unread_identity(taken.body)]
+            short = hashlib.blake2b(known_as[0], digest_size=16).digest()
             if short not in seen:
                 seen.add(short)
-                yield taken, identity
+                yield taken, known_as
 
 
 async def _states(
@@ -205,8 +199,7 @@ async def _take_out(connection: AsyncConnection[Any], batch: Sequence[_Candidate
 
 def _found(one: _Candidate, states: dict[bytes, tuple[UUID, str]]) -> tuple[UUID | None, str]:
     """Return where it is: a message that did not map at first, and does now, has two receipts."""
-    mapped, unmapped = (states.get(each) for each in one.digests)
-    return mapped or unmapped or (None, "unknown")
+    return next((states[each] for each in one.digests if each in states), (None, "unknown"))
 
 
 def _add(totals: Returned, state: str) -> None:

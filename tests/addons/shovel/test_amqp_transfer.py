@@ -45,7 +45,7 @@ async def test_mixed_tasks_arrive_once_at_their_eta(rabbitmq: RabbitMq, world: W
     )
     assert_all_arrived(sent, await world.arrived())
     assert "0 taken" in await world.shovel(rabbitmq.address, *queues)
-    assert sum(len(batch.messages) for batch in read_backup(world.backup)) == 100
+    assert sum(len(batch) for batch in read_backup(world.backup)) == 100
 
 
 async def test_native_delayed_delivery_comes_with_its_eta_and_nothing_for_other_queues(

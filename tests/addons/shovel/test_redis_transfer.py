@@ -1,10 +1,9 @@
-"""Tasks of a real Celery on a real Redis: lists by priority, what killed workers held, and
-what a killed shovel held.
+"""Tasks of a real Celery on a real Redis: lists by priority, and what workers and a killed
+shovel held.
 """
 
 import asyncio
 import json
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 from tests.addons.shovel.conftest import World
 from tests.world.brokers import Redis
-from tests.world.celery_fleet import OTHER, TASK, has_run, make_app, ran, running_worker
+from tests.world.celery_fleet import OTHER, TASK, make_app, running_worker
 from tests.world.shovel_story import body
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
@@ -37,20 +36,6 @@ async def produce(redis_server: Redis, count: int) -> dict[str, datetime | None]
     return await asyncio.to_thread(publish)
 
 
-def hold(
-    client: Any, *, since: float, exchange: str = "shop-direct", routing_key: str = "fast"
-) -> str:
-    """Hold a message as a worker does that takes the oldest: into `unacked`, until it acknowledges.
-
-    Return its tag.
-    """
-    value = json.loads(client.rpop("fast"))
-    tag = value["properties"]["delivery_tag"]
-    client.hset("unacked", tag, json.dumps([value, exchange, routing_key]))
-    client.zadd("unacked_index", {tag: since})
-    return str(tag)
-
-
 async def test_every_list_is_taken_at_its_eta(
     redis_server: Redis, client: Any, world: World
 ) -> None:
@@ -72,55 +57,27 @@ async def test_every_list_is_taken_at_its_eta(
     )
 
 
-async def test_what_workers_held_is_taken_when_it_is_past_the_timeout_or_all_are_gone(
-    redis_server: Redis, client: Any, world: World
-) -> None:
-    await produce(redis_server, 8)
-    hold(client, since=time.time() - 4000)
-    # its exchange has no bindings any more
-    hold(client, since=time.time() - 4000, exchange="gone")
-    held = hold(client, since=time.time())
-    assert "7 taken" in await world.shovel(
-        redis_server.address, "--queue", "fast", "--queue", "slow"
-    )
-    assert client.hkeys("unacked") == [held.encode()]
-    assert "1 taken: 1 into the inbox" in await world.shovel(
-        redis_server.address, "--queue", "fast", "--unacked", "all"
-    )
-    assert (client.exists("unacked"), client.exists("unacked_index")) == (0, 0)
-    assert len(await world.arrived()) == 8
-
-
-async def test_what_a_real_worker_held_when_it_was_killed_comes_with_its_etas(
+async def test_tasks_that_a_worker_held_come_with_their_etas_once_it_has_ended(
     redis_server: Redis, client: Any, world: World, tmp_path: Path
 ) -> None:
     # a worker takes tasks with an ETA at once, and holds them in `unacked` until they are due
     app = make_app(redis_server.address)
-    now = await asyncio.to_thread(lambda: app.tasks[TASK].apply_async(["now"], queue="fast").id)
     later = await asyncio.to_thread(
         lambda: {
             app.tasks[TASK].apply_async([body(n)], queue="slow", eta=LATER).id for n in range(6)
         }
     )
-    ledger = tmp_path / "ledger"
-    async with running_worker(redis_server.address, ledger) as worker:
-        await has_run(ledger, 1)
+    given = (redis_server.address, "--queue", "fast", "--queue", "slow")
+    async with running_worker(redis_server.address, tmp_path / "ledger") as worker:
         while client.hlen("unacked") < len(later):  # noqa: ASYNC110 - the hash is another process's
             await asyncio.sleep(0.05)
-        # next to a living worker: they are its own
-        assert "0 taken" in await world.shovel(
-            redis_server.address, "--queue", "fast", "--queue", "slow"
-        )
-        worker.kill()
+        assert "0 taken" in await world.shovel(*given)
+        worker.terminate()
         await worker.wait()
-    assert [one["id"] for one in ran(ledger)] == [now]
-    assert "6 taken: 6 into the inbox" in await world.shovel(
-        redis_server.address, "--queue", "fast", "--queue", "slow", "--unacked", "all"
-    )
+    assert "6 taken: 6 into the inbox" in await world.shovel(*given)
     assert {(one.task_id, one.available_at) for one in await world.arrived()} == {
         (task_id, LATER) for task_id in later
     }
-    assert (client.exists("unacked"), client.exists("unacked_index")) == (0, 0)
 
 
 async def test_what_a_killed_shovel_held_is_taken_by_the_next_one(

@@ -32,7 +32,7 @@ from statesvc.addons.shovel.delayed_delivery import (
     level_names,
 )
 from statesvc.addons.shovel.source_message import ShovelError, Taken, Transport
-from statesvc.addons.shovel.task_mapping import Mapped, parse_mapping
+from statesvc.addons.shovel.task_mapping import Mapped, identities, parse_mapping
 from statesvc.addons.shovel.transfer import Pace
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -134,6 +134,15 @@ def test_objects_are_bodies_as_json_and_numbers_are_none() -> None:
     assert (as_bytes(7), as_bytes(None)) == (None, None)
 
 
+def test_a_task_is_known_by_its_id_and_arguments_as_0_1_noted_them() -> None:
+    first, again = (task(b'[["x"], {}, {}]', {"retries": retries}) for retries in (0, 3))
+    assert identities(first) == identities(again)
+    assert identities(first) == (
+        b'content\x1ftask\x1f1\x1f["t", ["x"], {}]',
+        b'content\x1funmapped\x1ftask\x1f1\x1f["t", ["x"], {}]',
+    )
+
+
 def test_delays_are_celerys_own() -> None:
     for seconds in (1, 59, 86400 * 5 + 11, 2**28 - 1):
         assert delayed_address("celery_delayed_3", "x.y", delay=timedelta(seconds=seconds)) == (
@@ -225,11 +234,11 @@ def test_a_backup_is_read_as_it_was_written_and_without_the_batch_that_was_not_f
     writer.close()
     (file,) = tmp_path.iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
-    assert [batch.messages for batch in read_backup(tmp_path)] == [messages(5), messages(3)]
+    assert list(read_backup(tmp_path)) == [messages(5), messages(3)]
     assert len(gzip.decompress(file.read_bytes()).splitlines()) == 10
     whole = file.read_bytes()
-    file.write_bytes(whole[:-7])
-    assert [len(batch.messages) for batch in read_backup(tmp_path)] == [5]
+    file.write_bytes(whole[:-60])
+    assert [len(batch) for batch in read_backup(tmp_path)] == [5]
 
 
 def test_a_damaged_backup_is_refused(tmp_path: Path) -> None:
