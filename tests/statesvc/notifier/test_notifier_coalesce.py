@@ -4,20 +4,17 @@ word.
 
 import asyncio
 import hashlib
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import hypothesis.strategies as st
 import orjson
-import pytest
 from aiohttp import web
 from hypothesis import given
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import ended_context
 from statesvc.delivery.attempt_part import opened_part, parts_by_number
-from statesvc.delivery.notification import Gap, Notification, body_of
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.sealed_parts import open_part
 from statesvc.notifier.coalesce import Coalescer, Waiting, collapses, overfull
@@ -26,22 +23,6 @@ from statesvc.subscriptions import subscription_store as store
 
 FEW = BacklogBound(count_max=5)
 DAY = 24 * 3600
-
-
-def notification(**changed: Any) -> Notification:
-    at = datetime(2026, 3, 1, tzinfo=UTC)
-    made: dict[str, Any] = {
-        "webhook_id": "n1-00",
-        "type": "shipment.status_changed",
-        "created_at": at,
-        "occurred_at": at,
-        "carrier_id": "ups",
-        "tracking_number": "1Z",
-        "from_status": "unknown",
-        "to_status": "in_transit",
-        "sequence": 7,
-    }
-    return Notification(**made | changed)
 
 
 async def coalesce(world: Any, **bound: Any) -> int:
@@ -76,13 +57,6 @@ async def test_beyond_the_bound_the_latest_of_each_shipment_stands_for_those_bef
     got_by_sequence[9].verify(world.secrets[subscription_id])
 
 
-async def test_within_the_bound_nothing_collapses(world: Any) -> None:
-    await world.subscribe()
-    await world.notify((await world.shipment())[0], 1, 2, 3, 4, 5)
-    assert await coalesce(world) == 0
-    assert len(await waiting(world)) == 5
-
-
 async def test_what_is_too_old_collapses_and_its_neighbours_do_not(world: Any) -> None:
     await world.subscribe()
     old, _ = await world.shipment()
@@ -101,22 +75,6 @@ async def test_a_subscription_that_opted_out_gets_each_one_however_late(world: A
     await world.database.clock.advance(10 * DAY)
     assert await coalesce(world) == 0
     assert len(await waiting(world)) == 19
-
-
-async def test_one_that_waits_for_its_retry_is_stood_for_at_once(
-    world: Any, receiver: Any, until: Any
-) -> None:
-    shipment_id = await world.notified_shipment()
-    receiver.statuses(500, 200)
-    await world.notify(shipment_id, 1)
-    async with world.notifier() as notifier:
-        await until(lambda: receiver.received)
-        await until(lambda: notifier.in_flight == 0)
-        await world.notify(shipment_id, *range(2, 9))
-        assert await coalesce(world) == 7
-        await world.wake()
-        await until(lambda: len(receiver.received) == 2)
-    assert receiver.received[1].data["gap"] == {"skipped": 7, "from_sequence": 1, "to_sequence": 7}
 
 
 async def test_what_is_under_way_is_left_alone_and_sent_before(
@@ -139,12 +97,6 @@ async def test_what_is_under_way_is_left_alone_and_sent_before(
         await until(lambda: notifier.in_flight == 0)
     assert [got.data["sequence"] for got in receiver.received] == [1, 8]
     assert receiver.received[1].data["gap"] == {"skipped": 6, "from_sequence": 2, "to_sequence": 7}
-
-
-async def test_what_was_sent_before_never_gets_another_body(world: Any) -> None:
-    await world.notified_shipment(*range(1, 9))
-    await world.connection.execute("UPDATE statesvc.outbox SET attempts = 1 WHERE sequence = 8")
-    assert await coalesce(world) == 0
 
 
 async def test_a_gap_counts_the_gaps_that_it_swallows(
@@ -275,11 +227,3 @@ def test_only_the_last_stands_and_only_if_it_was_never_sent(rows: list[Waiting])
         assert len(mine) > 1
         assert collapse.last.attempts == 0
         assert not collapse.last.stands
-
-
-@pytest.mark.parametrize("gap", [None, Gap(skipped=2, from_sequence=1, to_sequence=5)])
-def test_the_body_says_its_gap_and_only_then(gap: Gap | None) -> None:
-    data = orjson.loads(body_of(notification(gap=gap)))["data"]
-    assert data.get("gap") == (
-        None if gap is None else {"skipped": 2, "from_sequence": 1, "to_sequence": 5}
-    )

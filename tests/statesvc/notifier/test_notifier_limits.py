@@ -199,12 +199,6 @@ async def test_an_earlier_one_that_is_put_back_waits_for_what_is_under_way(
         await until(lambda: len(receiver.received) == 2)
 
 
-@pytest.mark.parametrize("rate", [0, -1])
-async def test_a_rate_is_above_zero(world: Any, rate: float) -> None:
-    with pytest.raises(Exception, match="rate_per_second"):
-        await world.subscribe(rate_per_second=rate)
-
-
 async def test_nobody_is_notified_while_the_sealer_refuses_the_log(
     world: Any, receiver: Any, until: Any
 ) -> None:

@@ -23,17 +23,6 @@ async def notified(world: Any) -> list[Any]:
     )
 
 
-async def test_without_subscriptions_nothing_is_written(world: Any) -> None:
-    assert await world.notify(uuid4(), 1, 2) == 0
-    assert await notified(world) == []
-    assert await world.outbox() == []
-
-
-async def test_no_changes_are_no_notifications(world: Any) -> None:
-    await world.subscribe()
-    assert await world.notify(uuid4()) == 0
-
-
 async def test_a_change_is_written_once_and_never_again(world: Any) -> None:
     await world.subscribe()
     await world.subscribe()

@@ -1,7 +1,6 @@
 """The pure parts of notifying: signatures, schedule, addresses, verdicts, slots."""
 
 import base64
-import itertools
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_network
 
@@ -9,7 +8,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+from standardwebhooks.webhooks import Webhook
 
 from statesvc.delivery.addresses import may_connect
 from statesvc.delivery.notification import Notification, body_of
@@ -42,28 +41,6 @@ def test_an_independent_library_accepts_each_signature(secret: bytes, text: str)
     body = orjson.dumps({"text": text.encode("utf-8", "ignore").decode()})
     headers = signed_headers([secret], webhook_id="n1-00", timestamp=now_seconds(), body=body)
     assert Webhook(base64.b64encode(secret).decode()).verify(body, headers) == orjson.loads(body)
-
-
-def test_both_secrets_of_a_rotation_verify_and_no_third_one() -> None:
-    old, new = Secret.fresh(), Secret.fresh()
-    held = rotated([old], new, now=NOW, grace=timedelta(hours=24))
-    headers = signed_headers(
-        live(held, NOW), webhook_id="n1-00", timestamp=now_seconds(), body=b"{}"
-    )
-    for secret in (old, new):
-        Webhook(secret.shown).verify(b"{}", headers)
-    with pytest.raises(WebhookVerificationError):
-        Webhook(Secret.fresh().shown).verify(b"{}", headers)
-
-
-def test_a_signature_binds_id_and_time_and_body() -> None:
-    secret = Secret.fresh()
-    headers = signed_headers([secret.key], webhook_id="n1-00", timestamp=now_seconds(), body=b"{}")
-    for changed in ({"webhook-id": "n1-01"}, {"webhook-timestamp": str(now_seconds() - 60)}):
-        with pytest.raises(WebhookVerificationError):
-            Webhook(secret.shown).verify(b"{}", headers | changed)
-    with pytest.raises(WebhookVerificationError):
-        Webhook(secret.shown).verify(b"[]", headers)
 
 
 def test_a_former_secret_ends_with_its_grace_and_a_second_rotation_ends_the_oldest() -> None:
@@ -263,8 +240,3 @@ def test_the_allow_list_opens_its_networks_only() -> None:
     assert may_connect("fd12::1", allowed)
     assert not may_connect("10.0.0.1", allowed)
     assert not may_connect("::1", allowed)
-
-
-def test_delays_add_up_to_about_42_hours() -> None:
-    assert 41 * 3600 < sum(DELAYS_SECONDS) < 42 * 3600
-    assert all(earlier < later for earlier, later in itertools.pairwise(DELAYS_SECONDS))
