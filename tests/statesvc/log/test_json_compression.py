@@ -2,21 +2,19 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable
 from typing import Final
 
 import pytest
 
 from statesvc.log.json_compression import (
     DICTIONARY,
-    ZstdFrames,
     compress_json,
     decompress_json,
     dictionary_path,
     frames_by_standard_library,
     frames_by_zstandard,
 )
-from tests.statesvc.log.json_samples import JsonSamples
+from tests.statesvc.log.json_samples import samples_by_kind
 
 LANDED = {1: "37941bb9756802e80343f2fcbb0754d67132fb6a88eee644c0b05fe2c44d6a3a"}
 """SHA-256 of each dictionary: rows that it compressed cannot be read with another one."""
@@ -26,7 +24,7 @@ OLD = bytes.fromhex("0120408d000000057c00a005284f350147e5388f9b4ad8")
 
 @pytest.fixture(scope="module")
 def samples() -> list[tuple[str, bytes]]:
-    return list(JsonSamples(7).by_kind())
+    return list(samples_by_kind(7))
 
 
 def test_every_entry_comes_back_byte_by_byte(samples: list[tuple[str, bytes]]) -> None:
@@ -80,41 +78,13 @@ def test_what_is_no_entry_is_refused(stored: bytes) -> None:
 
 
 RAW: Final = dictionary_path(DICTIONARY).read_bytes()
-OLD_FRAME: Final = bytes.fromhex("20408d000000057c00a005284f350147e5388f9b4ad8")
-"""An entry as the first release of dictionary 1 stored it."""
-
-Library = Callable[[bytes], ZstdFrames]
-LIBRARIES: Final = [frames_by_zstandard, frames_by_standard_library]
 
 
-def test_both_libraries_write_the_same_bytes_and_read_them() -> None:
-    one, other = (library(RAW) for library in LIBRARIES)
-    for _, content in JsonSamples(7).by_kind():
+def test_both_libraries_write_the_same_bytes_and_read_them(
+    samples: list[tuple[str, bytes]],
+) -> None:
+    one, other = frames_by_zstandard(RAW), frames_by_standard_library(RAW)
+    for _, content in samples:
         frame = one.compress(content)
         assert other.compress(content) == frame
         assert one.decompress(frame) == other.decompress(frame) == content
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_what_an_older_release_stored_is_read(library: Library) -> None:
-    assert (
-        library(RAW).decompress(OLD_FRAME)
-        == b'{"entry":"event","format":1,"kind":"scan","status":"in_transit"}'
-    )
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize(
-    "frame", [b"", b"\x00", b"\x00garbage", b"\xff" * 20, OLD_FRAME[:-1], OLD[:4]]
-)
-def test_what_is_no_frame_is_refused(library: Library, frame: bytes) -> None:
-    frames = library(RAW)
-    with pytest.raises(frames.errors):
-        frames.decompress(frame)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_a_frame_does_not_name_its_dictionary(library: Library) -> None:
-    """The byte before it does, in tables."""
-    frame = library(RAW).compress(b'{"entry":"event"}')
-    assert frame[0] & 0b11 == 0

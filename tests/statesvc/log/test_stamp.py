@@ -4,7 +4,7 @@ import json
 import subprocess
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 import pytest
 from cryptography import x509
@@ -112,17 +112,6 @@ def test_certificates_without_a_root_are_refused(tsa: Tsa) -> None:
 
 
 ROOT: Final = Path(__file__).parents[3]
-
-
-@pytest.mark.parametrize("kind", ENTRY_KINDS, ids=lambda kind: kind.name)
-def test_every_kind_is_read_with_its_epoch_which_is_the_first_where_none_is_written(
-    kind: EntryKind,
-) -> None:
-    struct = cast("Any", kind.decode).__self__.type
-    defaults = dict(
-        zip(reversed(struct.__struct_fields__), reversed(struct.__struct_defaults__), strict=False)
-    )
-    assert defaults["epoch"] == 1
 
 
 def test_a_time_without_an_offset_is_none() -> None:
