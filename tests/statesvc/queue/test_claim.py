@@ -151,12 +151,6 @@ async def test_a_body_is_found_among_the_kept_ones_and_a_message_without_any_is_
     assert await inbox.dead() == [(lost, "body_missing", 1)]
 
 
-CLAIM = (
-    "SELECT message_id, complete FROM statesvc.claim('w', {limit}, '30 s', 'any', p_report_complete"
-    " => true)"
-)
-
-
 DIGEST = b"0123456789abcdef"
 HOURS = 3600
 

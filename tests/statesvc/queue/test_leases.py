@@ -3,7 +3,6 @@
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -68,23 +67,6 @@ async def test_bury_keeps_what_a_replay_needs(inbox: Any) -> None:
     assert await inbox.value("SELECT count(*) FROM statesvc.inbox") == 0
 
 
-async def test_what_a_foreign_worker_read_waits_for_a_worker_that_appends(inbox: Any) -> None:
-    ((message_id, _),) = await inbox.put("ups")
-    (held,) = await inbox.claim(stage="raw")
-    assert await inbox.hand_over(held.token, message_id, uuid4()) == 1
-    assert await inbox.claim(stage="raw") == []
-    (normalized,) = await inbox.claim(stage="any")
-    assert (normalized.message_id, normalized.stage, normalized.attempts) == (
-        message_id,
-        "normalized",
-        1,
-    )
-    assert await inbox.hand_over(normalized.token, message_id) == 0, "it was read once"
-    assert await inbox.rows("SELECT normalizer, sealed FROM statesvc.normalized") == [
-        ("go@1", b"\x00\x01\x02")
-    ]
-
-
 async def _suspect(inbox: Any) -> Any:
     """Make a message that cost a worker its life, in the hands of the next."""
     await inbox.put("ups")
@@ -132,32 +114,13 @@ async def test_attempts_that_do_not_settle_are_kept_with_who_when_and_why(inbox:
     assert all(0 <= seconds < 5 for (seconds,) in times[1:])
 
 
-async def test_five_deaths_are_five_attempts_and_one_dead_letter(inbox: Any) -> None:
-    ((killer, _),) = await inbox.put("ups")
-    for _ in range(5):
-        await inbox.claim()
-        await inbox.expire()
-    assert await inbox.claim() == []
-    assert [(m, attempt, outcome) for m, attempt, outcome, *_ in await inbox.attempts()] == [
-        (killer, attempt, "lease_ended") for attempt in range(1, 6)
-    ]
-    assert await inbox.dead() == [(killer, "worker_died", 5)]
-
-
 async def _leases_end(inbox: Any, times: int) -> None:
     for _ in range(times):
         await inbox.claim(1)
         await inbox.advance(31)
 
 
-async def _bound(inbox: Any, in_flight_max: int) -> None:
-    await inbox.as_owner(
-        "INSERT INTO statesvc.carrier_quota (carrier_id, in_flight_max, changed_at, changed_by)"
-        f" VALUES ('bounded', {in_flight_max}, now(), 'test')"
-    )
-
-
-async def test_a_claim_reports_what_it_buried(inbox: Any) -> None:
+async def test_five_deaths_bury_a_message_and_the_claim_reports_it(inbox: Any) -> None:
     ((message_id, _),) = await inbox.put("ups")
     await _leases_end(inbox, 5)
     query = (
@@ -166,23 +129,17 @@ async def test_a_claim_reports_what_it_buried(inbox: Any) -> None:
     )
     assert await inbox.rows(query) == [(message_id, "ups", None, "worker_died")]
     assert [row for row in await inbox.rows(query) if row[0] is not None] == []
-
-
-async def test_a_message_without_a_body_is_buried_and_reported(inbox: Any) -> None:
-    ((message_id, _),) = await inbox.put("ups")
-    await inbox.as_owner("DELETE FROM statesvc.body")
-    query = (
-        "SELECT message_id, buried_for FROM statesvc.claim('w', 64, '30 s', 'any', p_report_burials"
-        " => true)"
-    )
-    assert await inbox.rows(query) == [(message_id, "body_missing")]
+    assert [row[:3] for row in await inbox.attempts()] == [
+        (message_id, attempt, "lease_ended") for attempt in range(1, 6)
+    ]
+    assert await inbox.dead() == [(message_id, "worker_died", 5)]
 
 
 async def test_the_room_that_a_burial_makes_is_given_by_the_same_claim(inbox: Any) -> None:
     await inbox.put("bounded")
     await _leases_end(inbox, 5)
     await inbox.put("bounded")
-    await _bound(inbox, 1)
+    await inbox.set_quota("bounded", in_flight_max=1)
     assert len(await inbox.claim()) == 1
 
 
