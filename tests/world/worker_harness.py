@@ -7,6 +7,7 @@ import io
 import json
 import time
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -27,6 +28,9 @@ from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.database.wakeups.listener import Listener
+from statesvc.database.wakeups.waker import Waker
+from statesvc.database.wakeups.wakeup import INBOX, INBOX_NOW, READY_NOW
 from statesvc.ingress.group_commit import put
 from statesvc.log.json_compression import decompress_json
 from statesvc.queue.claim import ClaimRequest, Message, claim
@@ -34,6 +38,7 @@ from statesvc.telemetry.logs import pipeline
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch import process
 from statesvc.worker.batch_context import BatchContext
+from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.world.database import Database
 
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
@@ -145,6 +150,31 @@ class WorkerHarness:
         while messages := await self.claim(limit):
             changes += await self.process(messages)
         return changes
+
+    @asynccontextmanager
+    async def worker(
+        self, listener: Listener | None = None, *, seconds: float = 20, **limits: Any
+    ) -> AsyncIterator[Worker]:
+        """Run a worker for the time of the block, woken by its listener if that was started."""
+        dsn = self.database.service_dsn
+        listener, waker = listener or Listener(dsn, READY_NOW), Waker(dsn)
+        worker = Worker(
+            self.context,
+            listener=listener,
+            woken=listener.event(INBOX),
+            ready_now=listener.event(INBOX_NOW),
+            waker=waker,
+            limits=WorkerLimits(**limits),
+        )
+        running = asyncio.create_task(worker.run())
+        async with asyncio.timeout(seconds):
+            try:
+                yield worker
+            finally:
+                worker.stop()
+                await running
+                await listener.stop()
+                await waker.stop()
 
     async def ingest(self, *events: dict[str, Any], **more: Any) -> UUID:
         """Push one message, and work on it."""

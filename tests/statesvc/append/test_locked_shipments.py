@@ -1,16 +1,11 @@
 """A shipment that another transaction has locked holds up its own messages, and nobody else's."""
 
 import asyncio
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -23,21 +18,16 @@ from statesvc.api.submission.submit import Submitted, submit
 from statesvc.append.append_batch import AppendBatch, WhenLocked
 from statesvc.append.transaction import append
 from statesvc.cli.doctor.checks import check_locked
-from statesvc.database.wakeups.listener import Listener
-from statesvc.database.wakeups.waker import Waker
-from statesvc.database.wakeups.wakeup import INBOX
 from statesvc.log.event_store import NEW_STREAMS_MAX, move_heads
 from statesvc.reading.read_message import Read
 from statesvc.worker.batch import process_locked
 from statesvc.worker.versions import read_chosen
-from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.statesvc.worker.log_check import check_log
 from tests.world.worker_harness import ACME, WorkerHarness, push_body, shipment
 
 pytestmark = pytest.mark.slow
 
 OTHER_CARRIER = "bravo"
-ROOT = Path(__file__).parents[3]
 LEFT = "SELECT count(*) FROM statesvc.inbox"
 # in its long wait: the first try holds the locks it got for 20 ms and gives them back
 IN_LINE = (
@@ -62,32 +52,15 @@ async def holding(harness: WorkerHarness, *numbers: str) -> AsyncIterator[AsyncC
 
 
 @asynccontextmanager
-async def workers(
-    harness: WorkerHarness, count: int = 1, **limits: Any
-) -> AsyncIterator[list[Worker]]:
+async def workers(harness: WorkerHarness, count: int = 1, **limits: Any) -> AsyncIterator[None]:
     """Run workers that nothing but their own sweeps wakes."""
-    listener, waker = (
-        Listener(harness.database.service_dsn, [INBOX]),
-        Waker(harness.database.service_dsn),
-    )
-    made = [
-        Worker(
-            replace(harness.context, worker=f"worker-{place}"),
-            listener=listener,
-            woken=asyncio.Event(),
-            waker=waker,
-            limits=WorkerLimits(sweep_seconds_without_listener=0.05, **limits),
-        )
-        for place in range(count)
-    ]
-    running = [asyncio.create_task(worker.run()) for worker in made]
-    try:
-        yield made
-    finally:
-        for worker in made:
-            worker.stop()
-        await asyncio.gather(*running)
-        await waker.stop()
+    async with AsyncExitStack() as running:
+        for place in range(count):
+            named = replace(harness, context=replace(harness.context, worker=f"worker-{place}"))
+            await running.enter_async_context(
+                named.worker(seconds=120, sweep_seconds_without_listener=0.05, **limits)
+            )
+        yield
 
 
 @pytest.fixture
@@ -454,39 +427,3 @@ async def test_several_writers_around_a_frozen_shipment_never_deadlock(
         == 0
     )
     await check_log(harness.connection, harness.keyring)
-
-
-@pytest.mark.usefixtures("own_processes")
-async def test_a_worker_that_is_frozen_inside_its_append_holds_up_only_what_it_holds(
-    two_carriers: WorkerHarness, tmp_path: Path
-) -> None:
-    harness = two_carriers
-    await harness.ingest({"number": "A", "status": "picked_up"})
-    await harness.push(_scan("A", "FROZEN"))
-    ready = tmp_path / "ready"
-    program = Path(__file__).with_name("frozen_worker.py")
-    command, environment = (
-        [sys.executable, str(program), harness.database.service_dsn, str(ready)],
-        {**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    # it is to be stopped by a signal
-    with subprocess.Popen(command, env=environment) as frozen:  # noqa: ASYNC220
-        try:
-            async with asyncio.timeout(30):
-                while not ready.exists():  # noqa: ASYNC110 - another process decides
-                    await asyncio.sleep(0.02)
-            os.kill(frozen.pid, signal.SIGSTOP)
-            await harness.push(
-                *(_scan("A", f"C{n}") for n in range(10)), *(_scan(f"N{n}") for n in range(30))
-            )
-            await harness.push(*(_scan(f"B{n}") for n in range(10)), carrier_id=OTHER_CARRIER)
-            began = time.monotonic()
-            async with workers(harness):
-                await harness.until("SELECT count(*) FROM statesvc.message", 41)
-                assert time.monotonic() - began < 5, (
-                    "nobody waited for the end of the frozen transaction"
-                )
-                assert await harness.value(LEFT) == 11
-        finally:
-            os.kill(frozen.pid, signal.SIGKILL)
-            os.kill(frozen.pid, signal.SIGCONT)

@@ -29,7 +29,6 @@ async def check_log(connection: AsyncConnection[Any], keyring: Keyring) -> int:
         ):
             canonical = decompress_json(stored)
             leaf_hash = hashlib.sha256(b"\x00" + canonical).digest()
-            canonical = decompress_json(stored)
             document = json.loads(canonical)
             assert (document["entry"], document["format"]) == (table, 1)
             assert datetime.fromisoformat(document["recorded_at"]) == recorded_at

@@ -3,15 +3,12 @@
 import asyncio
 import itertools
 import time
-from typing import Any
 
 import pytest
 import structlog
 
 from statesvc.database.wakeups.listener import Listener
-from statesvc.database.wakeups.waker import Waker
-from statesvc.database.wakeups.wakeup import INBOX
-from statesvc.worker.worker_loop import Worker, WorkerLimits
+from statesvc.database.wakeups.wakeup import INBOX, READY_NOW
 from tests.statesvc.worker.log_check import check_log
 from tests.world.worker_harness import WorkerHarness, push_body
 
@@ -158,44 +155,16 @@ async def test_no_text_of_an_event_stops_the_worker(harness: WorkerHarness) -> N
     await check_log(harness.connection, harness.keyring)
 
 
-def _worker(
-    harness: WorkerHarness,
-    listener: Listener,
-    waker: Waker,
-    **pace: Any,
-) -> Worker:
-    return Worker(
-        harness.context,
-        listener=listener,
-        woken=listener.event(INBOX),
-        waker=waker,
-        limits=WorkerLimits(**pace),
-    )
-
-
 async def test_the_loop_works_when_woken_and_stops_without_a_lease(harness: WorkerHarness) -> None:
-    listener, waker = (
-        Listener(harness.database.service_dsn, [INBOX]),
-        Waker(harness.database.service_dsn),
-    )
+    listener = Listener(harness.database.service_dsn, READY_NOW)
     await listener.start()
-    worker = _worker(harness, listener, waker)
-    running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(10):
-        listening = (
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'statesvc listener' AND"
-            " datname = current_database()"
-        )
-        await harness.until(listening, 1)
+    await listener.wait_up(10)
+    async with harness.worker(listener) as worker:
         await asyncio.sleep(0.1)
         await harness.push(*(_scan(f"N{n}") for n in range(100)))
         await harness.connection.execute("SELECT pg_notify(%s, '')", (INBOX,))
         await harness.until("SELECT count(*) FROM statesvc.message", 100)
         worker.stop()
-        worker.stop()
-        await running
-    await listener.stop()
-    await waker.stop()
     assert await harness.value("SELECT count(*) FROM statesvc.inbox") == 0
     assert await check_log(harness.connection, harness.keyring) == 200
 
@@ -220,44 +189,29 @@ async def _count_calls(harness: WorkerHarness, function: str) -> str:
 async def test_however_often_it_is_woken_it_looks_ahead_but_once_a_second(
     harness: WorkerHarness,
 ) -> None:
-    listener, waker = (
-        Listener(harness.database.service_dsn, [INBOX]),
-        Waker(harness.database.service_dsn),
-    )
+    listener = Listener(harness.database.service_dsn, READY_NOW)
     looks, looks_ahead = (
         await _count_calls(harness, "throttled"),
         await _count_calls(harness, "next_due"),
     )
-    worker = _worker(harness, listener, waker)
     began = time.monotonic()
-    running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(20):
+    async with harness.worker(listener):
         while await harness.value(looks) < 8:
             listener.event(INBOX).set()
             await asyncio.sleep(0.002)
-        worker.stop()
-        await running
     assert 1 <= await harness.value(looks_ahead) <= time.monotonic() - began + 1
 
 
 async def test_what_comes_after_a_small_claim_waits_for_the_cooldown_which_ends_when_the_worker_stops(
     harness: WorkerHarness,
 ) -> None:
-    listener, waker = (
-        Listener(harness.database.service_dsn, [INBOX]),
-        Waker(harness.database.service_dsn),
-    )
+    listener = Listener(harness.database.service_dsn, READY_NOW)
     await harness.push(_scan("N1"))
-    worker = _worker(harness, listener, waker, cooldown_seconds=60)
-    running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(10):
+    async with harness.worker(listener, seconds=10, cooldown_seconds=60):
         await harness.until("SELECT count(*) FROM statesvc.message", 1)
         await harness.push(_scan("N2"))
         listener.event(INBOX).set()
         await asyncio.sleep(0.2)
-        worker.stop()
-        await running
-    await waker.stop()
     assert await harness.rows("SELECT token, attempts FROM statesvc.inbox") == [(None, 0)]
 
 
@@ -265,19 +219,10 @@ async def test_what_is_not_finished_within_the_grace_is_given_back_uncharged(
     harness: WorkerHarness,
 ) -> None:
     await _at_event(harness, "AR", "PERFORM pg_sleep(8);")
-    listener, waker = (
-        Listener(harness.database.service_dsn, [INBOX]),
-        Waker(harness.database.service_dsn),
-    )
     await harness.push(_scan("N1"))
-    worker = _worker(harness, listener, waker, grace_seconds=0.2)
-    running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(6):
+    async with harness.worker(seconds=6, grace_seconds=0.2):
         await harness.until("SELECT count(token) FROM statesvc.inbox", 1)
         await asyncio.sleep(0.2)
-        worker.stop()
-        await running
-    await waker.stop()
     assert await harness.rows("SELECT token, attempts, retries FROM statesvc.inbox") == [
         (None, 0, 0)
     ]
@@ -287,61 +232,21 @@ async def test_what_is_not_finished_within_the_grace_is_given_back_uncharged(
 async def test_a_worker_that_was_stopped_before_it_ran_claims_nothing(
     harness: WorkerHarness,
 ) -> None:
-    listener, waker = (
-        Listener(harness.database.service_dsn, [INBOX]),
-        Waker(harness.database.service_dsn),
-    )
     await harness.push(_scan("N1"))
-    worker = _worker(harness, listener, waker)
-    worker.stop()
-    await asyncio.wait_for(worker.run(), 5)
+    async with harness.worker(seconds=5) as worker:
+        worker.stop()
     assert await harness.value("SELECT attempts FROM statesvc.inbox") == 0
 
 
 async def test_a_slow_batch_keeps_its_lease(harness: WorkerHarness) -> None:
     await _at_event(harness, "AR", "PERFORM pg_sleep(2);")
-    listener, waker = (
-        Listener(harness.database.service_dsn, [INBOX]),
-        Waker(harness.database.service_dsn),
-    )
     await harness.push(_scan("N1"))
-    running = asyncio.create_task(
-        (worker := _worker(harness, listener, waker, lease_seconds=1.0)).run()
-    )
-    await harness.until("SELECT count(token) FROM statesvc.inbox", 1)
-    await asyncio.sleep(1.3)
-    assert await harness.claim() == []
-    await harness.until("SELECT count(*) FROM statesvc.message", 1)
-    worker.stop()
-    await running
-    await waker.stop()
+    async with harness.worker(lease_seconds=1.0):
+        await harness.until("SELECT count(token) FROM statesvc.inbox", 1)
+        await asyncio.sleep(1.3)
+        assert await harness.claim() == []
+        await harness.until("SELECT count(*) FROM statesvc.message", 1)
     assert await harness.rows("SELECT attempts FROM statesvc.message") == [(1,)]
-
-
-async def test_a_suspect_is_worked_on_with_nothing_else_in_progress(harness: WorkerHarness) -> None:
-    # what was in the hands of a dead worker goes first and alone; what came later waits for it
-    await harness.push(*(_scan(f"OLD{n}") for n in range(3)))
-    await harness.claim()
-    await harness.database.clock.advance(31)
-    await harness.push(*(_scan(f"NEW{n}") for n in range(5)))
-    listener, waker = (
-        Listener(harness.database.service_dsn, [INBOX]),
-        Waker(harness.database.service_dsn),
-    )
-    running = asyncio.create_task((worker := _worker(harness, listener, waker)).run())
-    await harness.until("SELECT count(*) FROM statesvc.message", 8)
-    worker.stop()
-    await running
-    await waker.stop()
-    batches = await harness.rows(
-        "SELECT count(DISTINCT e.message_id) FROM statesvc.event e GROUP BY e.batch_id ORDER BY"
-        " min(e.recorded_at)"
-    )
-    assert batches == [(1,), (1,), (1,), (5,)]
-    assert await harness.rows("SELECT DISTINCT outcome, attempt FROM statesvc.message_attempt") == [
-        ("lease_ended", 1)
-    ]
-    assert await check_log(harness.connection, harness.keyring) == 16
 
 
 async def test_a_bound_that_is_reached_delays_nothing_beyond_the_end_of_a_batch(
@@ -353,18 +258,8 @@ async def test_a_bound_that_is_reached_delays_nothing_beyond_the_end_of_a_batch(
         " VALUES ('acme', 2, now(), 'test')"
     )
     await harness.push(*(_scan(f"N{n}") for n in range(40)))
-    listener, waker = (
-        Listener(harness.database.service_dsn, [INBOX]),
-        Waker(harness.database.service_dsn),
-    )
-    running = asyncio.create_task(
-        (worker := _worker(harness, listener, waker, sweep_seconds_without_listener=30)).run()
-    )
-    async with asyncio.timeout(8):
+    async with harness.worker(seconds=8, sweep_seconds_without_listener=30):
         await harness.until("SELECT count(*) FROM statesvc.message", 40)
-    worker.stop()
-    await running
-    await waker.stop()
 
 
 async def test_attempts_name_the_normalizer_and_dead_letters_too(harness: WorkerHarness) -> None:

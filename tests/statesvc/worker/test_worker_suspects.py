@@ -8,14 +8,10 @@ from typing import Any
 
 import pytest
 
-from statesvc.database.wakeups.listener import Listener
-from statesvc.database.wakeups.waker import Waker
-from statesvc.database.wakeups.wakeup import INBOX
 from statesvc.queue.claim import Message
 from statesvc.worker import worker_loop as loop
 from statesvc.worker.batch import process
 from statesvc.worker.batch_context import BatchContext
-from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.world.worker_harness import WorkerHarness, push_body
 
 
@@ -48,22 +44,8 @@ async def test_nothing_is_in_progress_beside_a_suspect(
 
     monkeypatch.setattr(loop, "process", watched)
     await harness.push(*(push_body({"number": f"N{n}", "status": "in_transit"}) for n in range(20)))
-    listener, waker = (
-        Listener(harness.database.service_dsn, [INBOX]),
-        Waker(harness.database.service_dsn),
-    )
-    worker = Worker(
-        harness.context,
-        listener=listener,
-        woken=listener.event(INBOX),
-        waker=waker,
-        limits=WorkerLimits(batch_min=4, batch_max=4),
-    )
-    running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(20):
+    async with harness.worker(batch_min=4, batch_max=4):
         await harness.until("SELECT count(*) FROM statesvc.message", 23)
-        worker.stop()
-        await running
     assert beside == [0, 0, 0]
 
 
@@ -85,23 +67,9 @@ async def test_what_a_claim_buries_is_counted(harness: WorkerHarness) -> None:
     for _ in range(5):
         assert len(await harness.claim()) == 1
         await harness.database.clock.advance(31)
-    listener, waker = (
-        Listener(harness.database.service_dsn, [INBOX]),
-        Waker(harness.database.service_dsn),
-    )
-    worker = Worker(
-        harness.context,
-        listener=listener,
-        woken=listener.event(INBOX),
-        waker=waker,
-        limits=WorkerLimits(),
-    )
-    running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(20):
+    async with harness.worker():
         await harness.until(
             "SELECT count(*) FROM statesvc.dead_letter WHERE cause = 'worker_died'", 1
         )
-        worker.stop()
-        await running
     told = harness.context.telemetry.exposition().decode()
     assert 'statesvc_messages_buried_total{carrier="acme",cause="worker_died"} 1.0' in told
