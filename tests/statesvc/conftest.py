@@ -1,12 +1,16 @@
-"""A pool of the service, and connections of the service and the owner, to a database of its own."""
+"""A pool of the service, connections of the service and the owner to a database of its own, and a
+line to it that can be cut.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from statesvc.database.pool import Pool, PoolLimits, make_pool
+from tests.soak.proxy import Proxy, proxy_to
 
 LIMITS = PoolLimits(
     connections_max=2,
@@ -34,3 +38,15 @@ async def service(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
 async def owner(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
         yield connection
+
+
+@pytest.fixture
+async def line(database: Any) -> AsyncIterator[Proxy]:
+    """Carry what `line_dsn` asks the database; it can be cut, stalled and healed."""
+    async with proxy_to(int(str(conninfo_to_dict(database.service_dsn)["port"]))) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def line_dsn(database: Any, line: Proxy) -> str:
+    return make_conninfo(database.service_dsn, host="127.0.0.1", port=line.port)

@@ -1,6 +1,5 @@
 """A real ingress on a real database, and a line to it that can be cut."""
 
-import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -10,7 +9,6 @@ from typing import Any
 import aiohttp
 import pytest
 from psycopg import AsyncConnection
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from events.carriers.carrier import (
     Ack,
@@ -204,86 +202,3 @@ async def serve(database: Any, keyring: Keyring) -> AsyncIterator[Serve]:
             )
 
         yield serve
-
-
-class Line:
-    """A TCP line to the database that can be cut (connections reset, new ones refused), frozen
-    (silence), and mended.
-    """
-
-    def __init__(self, dsn: str) -> None:
-        self._target = conninfo_to_dict(dsn)
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._flows = asyncio.Event()
-        self._flows.set()
-        self._port = 0
-        self.dsn = ""
-
-    async def mend(self) -> None:
-        self._flows.set()
-        if self._server is None:
-            self._server = await asyncio.start_server(self._connect, "127.0.0.1", self._port)
-            self._port = self._server.sockets[0].getsockname()[1]
-            parameters = {
-                **self._target,
-                "host": "127.0.0.1",
-                "port": self._port,
-                "sslmode": "disable",
-                "gssencmode": "disable",
-            }
-            self.dsn = make_conninfo(
-                "", **{key: value for key, value in parameters.items() if key != "hostaddr"}
-            )
-
-    def freeze(self) -> None:
-        self._flows.clear()
-
-    async def cut(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-        for writer in self._writers:
-            writer.transport.abort()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        self._writers.clear()
-
-    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        host, port = (
-            str(self._target.get("host", "localhost")),
-            int(self._target.get("port") or 5432),
-        )
-        if host.startswith("/"):
-            upstream_reader, upstream_writer = await asyncio.open_unix_connection(
-                f"{host}/.s.PGSQL.{port}"
-            )
-        else:
-            upstream_reader, upstream_writer = await asyncio.open_connection(host, port)
-        for source, sink in ((reader, upstream_writer), (upstream_reader, writer)):
-            self._writers.add(sink)
-            task = asyncio.create_task(self._pump(source, sink))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        try:
-            while data := await source.read(65536):
-                await self._flows.wait()
-                sink.write(data)
-                await sink.drain()
-        except OSError:
-            pass
-        finally:
-            sink.close()
-
-
-@pytest.fixture
-async def line(database: Any) -> AsyncIterator[Line]:
-    line = Line(database.service_dsn)
-    await line.mend()
-    yield line
-    await line.cut()

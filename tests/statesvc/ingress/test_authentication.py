@@ -99,12 +99,6 @@ def test_another_hmac_does_not(presented: str) -> None:
     assert not accepts(Hmac(header="X-Sign", prefix="v="), x_sign=presented)
 
 
-def test_a_changed_byte_or_a_missing_header_does_not() -> None:
-    signed = hmac.new(b"new", BODY, "sha256").hexdigest()
-    assert not accepts(Hmac(header="X-Sign"), body=BODY.strip(), x_sign=signed)
-    assert not accepts(Hmac(header="X-Sign"), x_other=signed)
-
-
 @pytest.mark.parametrize("secret", ["old", "new"])
 def test_a_plain_hash_over_body_and_secret_fits_with_either_secret(secret: str) -> None:
     signed = hashlib.sha256(BODY + b"/" + secret.encode()).hexdigest()
@@ -253,18 +247,6 @@ def test_an_rsa_signature_over_timestamp_and_body_fits_the_public_key() -> None:
     assert not accepts(scheme, secrets=("no key",), x_sign=signature, x_time="2026-03-01T00:00:00Z")
 
 
-@pytest.mark.parametrize("encoding", ["hex", "base64"])
-def test_an_hmac_with_its_stamp_in_a_header_of_its_own_fits(encoding: Any) -> None:
-    stamp = "2025-01-08T14:03:55.387Z"
-    digest = hmac.new(b"new", f"{stamp}.".encode() + BODY, "sha256").digest()
-    signed = digest.hex() if encoding == "hex" else base64.b64encode(digest).decode()
-    scheme = TimestampedHmac(header="X-Sign", stamp_header="X-Time", encoding=encoding)
-    assert accepts(scheme, x_sign=signed, x_time=stamp)
-    for wrong in ("", "2025-01-08T14:03:55.388Z", "now"):
-        assert not accepts(scheme, x_sign=signed, x_time=wrong)
-    assert not accepts(scheme, x_sign=signed)
-
-
 @pytest.mark.parametrize(
     ("age", "accepted"), [(0, True), (7200, True), (7201, False), (-300, True), (-301, False)]
 )
@@ -333,12 +315,6 @@ def test_a_public_key_is_never_taken_for_a_secret() -> None:
     assert accepts(*schemes, secrets=(one_line, "s"), x_secret="s")
 
 
-def test_of_a_header_that_stands_twice_the_first_counts() -> None:
-    verifier = Verifier((SharedHeader(header="credential"),), ("s",))
-    assert verifier.without_body(CIMultiDict([("credential", "s"), ("Credential", "x")]), {})
-    assert not verifier.without_body(CIMultiDict([("credential", "x"), ("Credential", "s")]), {})
-
-
 def test_a_shared_header_fits_whole() -> None:
     assert accepts(SharedHeader(header="credential"), credential="new")
     assert accepts(
@@ -361,15 +337,6 @@ def test_basic_is_user_and_password() -> None:
         assert not accepts(Basic(), secrets=("carrier:pass:word",), authorization=wrong)
 
 
-def test_a_url_token_stands_in_the_query() -> None:
-    assert accepts(UrlToken(parameter="key"), query={"key": "new"})
-    assert not accepts(UrlToken(parameter="key"), query={"token": "new"})
-
-
-def test_any_one_scheme_is_enough() -> None:
-    assert accepts(Hmac(header="X-Sign"), UrlToken(), query={"token": "old"})
-
-
 @given(st.text(max_size=8))
 def test_without_a_secret_nothing_fits(presented: str) -> None:
     schemes = (Hmac(header="X-Sign"), SharedHeader(header="X-Key"), Basic(), UrlToken())
@@ -379,13 +346,6 @@ def test_without_a_secret_nothing_fits(presented: str) -> None:
         assert not verify(
             carrier(*schemes), secrets, headers=headers, body=BODY, query={"token": ""}
         )
-
-
-def test_a_body_is_wanted_only_where_a_signature_came() -> None:
-    verifier = Verifier((Hmac(header="X-Sign"), SharedHeader(header="X-Key")), ("s",))
-    assert verifier.may_be_signed(CIMultiDict({"x-sign": ""}))
-    assert not verifier.may_be_signed(CIMultiDict({"x-key": "s"}))
-    assert not Verifier((Hmac(header="X-Sign"),), ()).may_be_signed(CIMultiDict({"x-sign": ""}))
 
 
 def test_a_body_signed_inside_is_read_in_few_steps_and_within_a_bound() -> None:

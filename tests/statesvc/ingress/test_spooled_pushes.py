@@ -18,7 +18,8 @@ from statesvc.shipments.stored_message import find_message
 from statesvc.spool import spooling
 from statesvc.spool.file_spool import FileSpool
 from statesvc.spool.spool import SpoolBounds
-from tests.statesvc.ingress.conftest import Line, Serve, Site
+from tests.soak.proxy import Proxy
+from tests.statesvc.ingress.conftest import Serve, Site
 from tests.statesvc.spool.conftest import sealed
 from tests.statesvc.spool.test_nats_spool import connected
 from tests.world.brokers import Nats
@@ -32,9 +33,9 @@ def spool(tmp_path: Path) -> FileSpool:
 
 
 @pytest.fixture
-async def site(serve: Serve, line: Line, spool: FileSpool) -> AsyncIterator[Site]:
-    yield await serve(dsn=line.dsn, spool=spool)
-    await line.mend()
+async def site(serve: Serve, line: Proxy, line_dsn: str, spool: FileSpool) -> AsyncIterator[Site]:
+    yield await serve(dsn=line_dsn, spool=spool)
+    line.heal()
 
 
 async def acknowledged(site: Site, body: str) -> tuple[UUID, bool]:
@@ -58,15 +59,15 @@ async def stored(site: Site, count: int) -> list[tuple[UUID, Any, Any]]:
 
 
 async def test_pushes_during_an_outage_are_acknowledged_and_stored_after_it(
-    site: Site, line: Line
+    site: Site, line: Proxy
 ) -> None:
     before = await acknowledged(site, "before")
-    await line.cut()
+    line.cut()
     during = [await acknowledged(site, f"during {number}") for number in range(20)]
     began = time.monotonic()
     late = await acknowledged(site, "late")
     assert time.monotonic() - began < 0.3, "an open breaker asks no database"
-    await line.mend()
+    line.heal()
     rows = await stored(site, 22)
     assert [row[0] for row in rows] == [one for one, _ in (before, *during, late)]
     await acknowledged(site, "after")
@@ -74,13 +75,13 @@ async def test_pushes_during_an_outage_are_acknowledged_and_stored_after_it(
     assert site.wakes
 
 
-async def test_a_silent_database_has_a_third_of_a_second(site: Site, line: Line) -> None:
+async def test_a_silent_database_has_a_third_of_a_second(site: Site, line: Proxy) -> None:
     await acknowledged(site, "before")
-    line.freeze()
+    line.stall()
     began = time.monotonic()
     await acknowledged(site, "during")
     assert time.monotonic() - began < 2, "without a spool it waits for 2 s and is refused"
-    await line.mend()
+    line.heal()
     await stored(site, 2)
 
 
@@ -97,15 +98,15 @@ async def test_a_message_stored_and_spooled_is_one_message(site: Site, database:
 
 
 async def test_a_retry_of_a_stored_message_resolves_by_its_own_id(
-    site: Site, line: Line, database: Any
+    site: Site, line: Proxy, database: Any
 ) -> None:
     first, _ = await acknowledged(site, "a")
-    await line.cut()
+    line.cut()
     retry, duplicate = await acknowledged(site, "a")
     assert (retry != first, duplicate) == (True, False), "nobody can know it now"
     again, duplicate = await acknowledged(site, "a")
     assert (again, duplicate) == (retry, True)
-    await line.mend()
+    line.heal()
     await stored(site, 1)
     async with (
         asyncio.timeout(30),
@@ -127,27 +128,27 @@ async def test_a_message_kept_while_the_database_is_well_is_stored_at_once(site:
     await stored(site, 2)
 
 
-async def test_a_spooled_message_has_the_time_of_its_ack(site: Site, line: Line) -> None:
+async def test_a_spooled_message_has_the_time_of_its_ack(site: Site, line: Proxy) -> None:
     await acknowledged(site, "before")
-    await line.cut()
+    line.cut()
     await acknowledged(site, "during")
     await asyncio.sleep(1)
-    await line.mend()
+    line.heal()
     _, (_, received_at, available_at) = await stored(site, 2)
     assert available_at - received_at > timedelta(seconds=1)
 
 
 async def test_where_neither_takes_it_the_push_is_refused(
-    serve: Serve, line: Line, tmp_path: Path
+    serve: Serve, line: Proxy, line_dsn: str, tmp_path: Path
 ) -> None:
     spool = FileSpool(tmp_path, SpoolBounds(bytes_max=1, age_seconds_max=3600))
-    site = await serve(dsn=line.dsn, spool=spool)
-    await line.cut()
+    site = await serve(dsn=line_dsn, spool=spool)
+    line.cut()
     assert [(await site.post("a"))[0], (await site.post("b"))[1]["code"]] == [
         503,
         "database_unavailable",
     ]
-    await line.mend()
+    line.heal()
     async with asyncio.timeout(10):
         while not site.group_commit.breaker.is_closed:  # noqa: ASYNC110 - of the service
             await asyncio.sleep(0.05)
@@ -155,33 +156,33 @@ async def test_where_neither_takes_it_the_push_is_refused(
 
 
 async def test_the_messages_of_a_dead_process_are_stored_by_the_next(
-    serve: Serve, line: Line, tmp_path: Path, keyring: Any
+    serve: Serve, line_dsn: str, tmp_path: Path, keyring: Any
 ) -> None:
     dead = FileSpool(tmp_path, BOUNDS)
     message = sealed(keyring, "of the dead")
     await dead.keep(message)
     await dead.close()
-    site = await serve(dsn=line.dsn, spool=FileSpool(tmp_path, BOUNDS))
+    site = await serve(dsn=line_dsn, spool=FileSpool(tmp_path, BOUNDS))
     rows = await stored(site, 1)
     assert rows[0][0] == message.message.message_id
     assert await site.rows("SELECT count(*) FROM statesvc.spool") == [(1,)]
 
 
 async def test_a_restored_database_gets_what_the_spool_still_keeps(
-    serve: Serve, line: Line, tmp_path: Path, database: Any
+    serve: Serve, line: Proxy, line_dsn: str, tmp_path: Path, database: Any
 ) -> None:
     bounds = SpoolBounds(bytes_max=1_000_000, age_seconds_max=3600, keep_seconds=3600)
-    site = await serve(dsn=line.dsn, spool=FileSpool(tmp_path, bounds))
-    await line.cut()
+    site = await serve(dsn=line_dsn, spool=FileSpool(tmp_path, bounds))
+    line.cut()
     ids = [(await acknowledged(site, str(number)))[0] for number in range(5)]
-    await line.mend()
+    line.heal()
     await stored(site, 5)
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner:
         for table in ("receipt", "body", "inbox", "spool"):
             await owner.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier("statesvc", table)))
-    await line.cut()
+    line.cut()
     ids.append((await acknowledged(site, "another"))[0])
-    await line.mend()
+    line.heal()
     assert [row[0] for row in await stored(site, 6)] == ids
 
 
@@ -196,23 +197,23 @@ async def refused(site: Site, first: int) -> int:
 
 
 async def test_a_full_disk_of_the_spool_is_503_and_loses_no_acknowledged_push(
-    serve: Serve, line: Line, tmp_path: Path
+    serve: Serve, line: Proxy, line_dsn: str, tmp_path: Path
 ) -> None:
     if os.geteuid() != 0:
         pytest.skip("a small disk needs root")
     mount = ("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(tmp_path))
     await asyncio.to_thread(subprocess.run, mount, check=True)
     try:
-        site = await serve(dsn=line.dsn, spool=FileSpool(tmp_path / "spool", BOUNDS))
-        await line.cut()
+        site = await serve(dsn=line_dsn, spool=FileSpool(tmp_path / "spool", BOUNDS))
+        line.cut()
         kept = await refused(site, 0)
         assert kept > 50
-        await line.mend()
+        line.heal()
         await stored(site, kept)
-        await line.cut()
+        line.cut()
         again = await refused(site, 1000)
         assert again > 50, "a drained spool takes as much as before"
-        await line.mend()
+        line.heal()
         await stored(site, kept + again)
     finally:
         await asyncio.to_thread(subprocess.run, ("umount", "--lazy", str(tmp_path)), check=True)
@@ -220,17 +221,17 @@ async def test_a_full_disk_of_the_spool_is_503_and_loses_no_acknowledged_push(
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_spool_that_is_cut_off_matters_only_while_the_database_is_away(
-    serve: Serve, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, line: Proxy, line_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spooling, "_KEEP_SECONDS", 1.0)
     server = Nats(tmp_path / "nats")
     await server.start()
     try:
         spool = await connected(f"{server.address}/SPOOL?replicas=1", BOUNDS)
-        site = await serve(dsn=line.dsn, spool=spool)
+        site = await serve(dsn=line_dsn, spool=spool)
         server.send(signal.SIGSTOP)
         ids = [(await acknowledged(site, f"database {number}"))[0] for number in range(20)]
-        await line.cut()
+        line.cut()
         # frozen, it may have taken the push: a refused one may be stored
         status, answer, _ = await site.post("neither")
         assert (status, answer["code"]) == (503, "not_durable")
@@ -238,7 +239,7 @@ async def test_a_spool_that_is_cut_off_matters_only_while_the_database_is_away(
         async with asyncio.timeout(30):
             while (await site.post("spool"))[0] != 200:  # noqa: ASYNC110 - of a server
                 await asyncio.sleep(0.1)
-        await line.mend()
+        line.heal()
         names = [row[0] for row in await stored(site, 21)]
         assert names[:20] == ids
         assert len(names) <= 22

@@ -14,6 +14,7 @@ from statesvc.database.pool import Pool
 from statesvc.database.wakeups.wakeup import INBOX
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.ingress.group_commit import ROW_BYTES
+from tests.soak.proxy import Proxy
 
 BODY = b'{"scan": "\xff is kept byte for byte"}\n'
 
@@ -165,18 +166,6 @@ async def test_an_unauthenticated_body_is_not_waited_for(serve: Any) -> None:
     writer.close()
 
 
-async def test_a_body_in_slow_pieces_is_put_together(serve: Any) -> None:
-    site = await serve()
-
-    async def pieces() -> AsyncIterator[bytes]:
-        for piece in (b"one ", b"two ", b"three"):
-            yield piece
-            await asyncio.sleep(0)
-
-    assert (await site.post(pieces()))[1]["duplicate"] is False
-    assert (await site.post(b"one two three"))[1]["duplicate"] is True
-
-
 async def test_a_client_that_hangs_up_in_its_body_leaves_nothing_behind(serve: Any) -> None:
     site = await serve()
     _, writer = await asyncio.open_connection("127.0.0.1", site.port)
@@ -199,10 +188,12 @@ async def test_more_bytes_than_memory_may_hold_are_shed_at_once(serve: Any) -> N
         assert (await site.post(body))[0] == 200, "what was stored is given back"
 
 
-async def test_a_lost_database_is_a_quick_503_until_it_is_back(serve: Any, line: Any) -> None:
-    site = await serve(dsn=line.dsn)
+async def test_a_lost_database_is_a_quick_503_until_it_is_back(
+    serve: Any, line: Proxy, line_dsn: str
+) -> None:
+    site = await serve(dsn=line_dsn)
     assert (await site.post(b"before"))[0] == 200
-    await line.cut()
+    line.cut()
     for _ in range(3):
         started = time.monotonic()
         status, problem, headers = await site.post(b"during")
@@ -212,7 +203,7 @@ async def test_a_lost_database_is_a_quick_503_until_it_is_back(serve: Any, line:
             True,
         )
         assert time.monotonic() - started < 1
-    await line.mend()
+    line.heal()
     deadline = time.monotonic() + 10
     while (await site.post(b"during"))[0] != 200:
         assert time.monotonic() < deadline, "never came back"
@@ -221,21 +212,21 @@ async def test_a_lost_database_is_a_quick_503_until_it_is_back(serve: Any, line:
 
 
 async def test_the_first_push_after_a_restart_of_the_database_is_taken(
-    serve: Any, line: Any
+    serve: Any, line: Proxy, line_dsn: str
 ) -> None:
-    site = await serve(dsn=line.dsn)
+    site = await serve(dsn=line_dsn)
     assert (await site.post(b"before"))[0] == 200
-    await line.cut()
-    await line.mend()
+    line.cut()
+    line.heal()
     assert (await site.post(b"after"))[0] == 200
 
 
 async def test_a_database_that_falls_silent_is_given_up_within_the_deadline(
-    serve: Any, line: Any
+    serve: Any, line: Proxy, line_dsn: str
 ) -> None:
-    site = await serve(dsn=line.dsn)
+    site = await serve(dsn=line_dsn)
     assert (await site.post(b"before"))[0] == 200
-    line.freeze()
+    line.stall()
     started = time.monotonic()
     status, problem, _ = await site.post(b"during")
     assert (status, problem["code"]) == (503, "not_durable")

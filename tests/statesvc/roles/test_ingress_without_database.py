@@ -18,7 +18,7 @@ from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.roles.start_cache import FILE
 from statesvc.shipments.stored_message import find_message
-from tests.statesvc.ingress.conftest import Line
+from tests.soak.proxy import Proxy
 from tests.world.forked import ForkedProcess, fork
 from tests.world.ports import free_port
 
@@ -80,16 +80,8 @@ class Ingress:
 
 
 @pytest.fixture
-async def line(database: Any) -> AsyncIterator[Line]:
-    line = Line(database.service_dsn)
-    await line.mend()
-    yield line
-    await line.cut()
-
-
-@pytest.fixture
-async def ingress(line: Line, tmp_path: Path) -> AsyncIterator[Ingress]:
-    ingress = Ingress(line.dsn, tmp_path)
+async def ingress(line_dsn: str, tmp_path: Path) -> AsyncIterator[Ingress]:
+    ingress = Ingress(line_dsn, tmp_path)
     yield ingress
     await ingress.end()
     await ingress.session.close()
@@ -120,7 +112,7 @@ async def written(path: Path) -> None:
 
 
 async def test_it_starts_without_the_database_with_the_keys_of_its_last_start(
-    ingress: Ingress, line: Line, database: Any
+    ingress: Ingress, line: Proxy, database: Any
 ) -> None:
     async with connected(database) as connection:
         key_id, key = await create_key(
@@ -134,7 +126,7 @@ async def test_it_starts_without_the_database_with_the_keys_of_its_last_start(
     assert file.stat().st_mode & 0o777 == 0o600
     assert key_id.encode() not in text
     await ingress.end()
-    await line.cut()
+    line.cut()
     await ingress.start()
     status, answer = await ingress.push("during")
     assert (status, answer["duplicate"]) == (200, False)
@@ -143,31 +135,33 @@ async def test_it_starts_without_the_database_with_the_keys_of_its_last_start(
     assert (await ingress.push("by another", "fedex", authorization=f"Bearer {key[:-1]}x"))[
         0
     ] == 503
-    await line.mend()
+    line.heal()
     assert await all_stored(database, [UUID(answer["message_id"])]) == 3
 
 
-async def test_without_such_a_file_it_refuses_with_the_reason(ingress: Ingress, line: Line) -> None:
-    await line.cut()
+async def test_without_such_a_file_it_refuses_with_the_reason(
+    ingress: Ingress, line: Proxy
+) -> None:
+    line.cut()
     await ingress.start()
     status, answer = await ingress.push("a")
     assert (status, answer["code"]) == (503, "database_unavailable")
     assert FILE in answer["detail"]
     assert (await ingress.call("/readyz"))[0] == 503
-    await line.mend()
+    line.heal()
     async with asyncio.timeout(30):
         while (await ingress.push("b"))[0] != 200:  # noqa: ASYNC110 - of a process
             await asyncio.sleep(0.1)
 
 
 async def test_it_ends_where_the_database_that_comes_back_is_another(
-    ingress: Ingress, line: Line, database: Any
+    ingress: Ingress, line: Proxy, database: Any
 ) -> None:
     await ingress.start()
     await ingress.push("before")
     await written(ingress.folder / "data" / FILE)
     await ingress.end()
-    await line.cut()
+    line.cut()
     await ingress.start()
     assert (await ingress.push("during"))[0] == 200
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as connection:
@@ -175,13 +169,13 @@ async def test_it_ends_where_the_database_that_comes_back_is_another(
         await load_keyring(
             connection, parse_master_keys(ingress.environment["STATESVC_MASTER_KEY"])
         )
-    await line.mend()
+    line.heal()
     async with asyncio.timeout(30):
         assert await ingress.exit_code() != 0
 
 
 async def test_killed_at_any_moment_it_loses_and_doubles_nothing(
-    ingress: Ingress, line: Line, database: Any
+    ingress: Ingress, line: Proxy, database: Any
 ) -> None:
     """It is killed while it stores, keeps and drains; the carrier notes each ACK and sends no push twice."""
     acknowledged: dict[str, UUID] = {}
@@ -210,14 +204,14 @@ async def test_killed_at_any_moment_it_loses_and_doubles_nothing(
     for life in range(6):
         pushing = asyncio.create_task(push_many(100))
         await asyncio.sleep(0.05 + life * 0.03)
-        await line.cut()
+        line.cut()
         await asyncio.sleep(0.2)
         if life % 2:
-            await line.mend()
+            line.heal()
             await asyncio.sleep(life * 0.1)
         await ingress.end()
         await pushing
-        await line.mend()
+        line.heal()
         await ingress.start()
         await ingress.call("/livez")
     assert len(acknowledged) > 100
