@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.database.migration_files import read_migrations
 from statesvc.database.migrator import migrate
 from tests.migrations.snapshot import COMMAND, FILE, snapshot
 
@@ -45,13 +44,6 @@ async def test_the_snapshot_is_what_the_migrations_make(bare_database: Any) -> N
     )
 
 
-def test_the_snapshot_is_no_migration() -> None:
-    release = read_migrations()
-    assert FILE.stem not in {migration.name for migration in release.migrations} | {
-        file.name for file in release.functions
-    }
-
-
 def test_each_function_is_defined_once_and_whole() -> None:
     texts = [file.read_text("utf-8") for file in FILE.parents[1].rglob("*.sql")]
     defined = Counter(
@@ -66,11 +58,3 @@ def test_each_function_is_defined_once_and_whole() -> None:
         "next_batch_id",
     }
     assert not any(re.search(r"ALTER FUNCTION|pg_get_functiondef", text) for text in texts)
-
-
-def test_only_functions_that_tables_use_are_replaced_by_a_later_file() -> None:
-    """Those of `functions/` are changed in place; a trigger's function can't be dropped, so a
-    numbered file replaces it.
-    """
-    for file in (FILE.parent / "functions").glob("*.sql"):
-        assert "OR REPLACE" not in file.read_text("utf-8")

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 import structlog
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -21,13 +20,13 @@ from statesvc.log.checkpoint_store import read_published, write_published
 from statesvc.log.signing_keys import SigningKeyError, read_keys, retire, rewrap_seeds, rotate
 from statesvc.sealer import sealer_loop as loop
 from statesvc.sealer.clock_check import ClockCheck, ClockError
-from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
+from statesvc.sealer.leadership import Publication, signers_of, take_stock
 from statesvc.sealer.pinned_keys import read_pinned_keys
 from statesvc.sealer.seal import RefusalError, seal
 from statesvc.telemetry.logs import pipeline
 from tests.statesvc.sealer.test_sealer_loop import running, until
 from tests.world.database import Database, without_triggers
-from tests.world.log_builder import MASTER, NOWHERE, LogBuilder, log_builder
+from tests.world.log_builder import MASTER, LogBuilder, log_builder
 
 
 async def as_attacker(database: Any, *statements: str) -> None:
@@ -262,16 +261,6 @@ async def test_a_key_of_an_older_release_gets_its_second_half_and_keeps_it(datab
             await log.seal()
 
 
-async def test_a_key_of_an_older_release_under_another_master_key_is_a_refusal(
-    database: Any,
-) -> None:
-    async with log_builder(database) as log:
-        await two_passes(log)
-        await as_attacker(database, "UPDATE statesvc.signing_key SET cosigner = NULL")
-        with pytest.raises(RefusalError, match="signing key cannot be used"):
-            await take_stock(log.connection, MasterKeys([bytes(32)]), NOWHERE)
-
-
 async def test_without_ml_dsa_in_openssl_a_log_that_has_it_goes_on_by_ed25519(
     database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,31 +289,6 @@ MADE_FROM = ("from_seed_bytes", "from_public_bytes")
 
 def unsupported(_material: bytes) -> None:
     raise UnsupportedAlgorithm("ML-DSA-44")
-
-
-async def test_the_service_can_neither_change_nor_remove_what_was_sealed(database: Any) -> None:
-    async with log_builder(database) as log:
-        await two_passes(log)
-        for table in ("sealed_batch", "subtree", "checkpoint"):
-            for change in (f"DELETE FROM statesvc.{table}", f"TRUNCATE statesvc.{table}"):
-                with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                    await log.connection.execute(change.encode())
-        async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-            for table in ("sealed_batch", "subtree", "checkpoint"):
-                with pytest.raises(psycopg.DatabaseError, match="append-only"):
-                    await owner.execute(f"DELETE FROM statesvc.{table}".encode())
-
-
-def test_a_missing_file_is_no_head(tmp_path: Path) -> None:
-    assert read_published(tmp_path / "none") is None
-
-
-async def test_publishing_needs_what_was_sealed(database: Any) -> None:
-    async with log_builder(database) as log:
-        sealed, head = await take_stock(log.connection, MASTER, log.publication)
-        assert (sealed.tree.size, sealed.sealed_at, head) == (0, None, None)
-        with pytest.raises(psycopg.errors.NotNullViolation):
-            await publish(log.connection, sealed, await signers_of(log.connection, MASTER), NOWHERE)
 
 
 HOUR = 3600.0

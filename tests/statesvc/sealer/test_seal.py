@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg import AsyncConnection, Error
 
@@ -188,16 +187,6 @@ async def test_the_successor_signs_what_its_predecessor_only_sealed(event_log: L
     assert (await event_log.opened()).size == 1
 
 
-async def test_two_heads_of_one_size_cannot_be_kept(event_log: LogBuilder) -> None:
-    await event_log.act()
-    await event_log.seal()
-    sealed, _ = await take_stock(event_log.connection, MASTER, NOWHERE)
-    with pytest.raises(psycopg.errors.UniqueViolation):
-        await publish(
-            event_log.connection, sealed, await signers_of(event_log.connection, MASTER), NOWHERE
-        )
-
-
 async def test_a_batch_that_waits_but_is_gone_stops_the_sealer(
     database: Any, event_log: LogBuilder
 ) -> None:
@@ -206,23 +195,6 @@ async def test_a_batch_that_waits_but_is_gone_stops_the_sealer(
         await attacker.execute("DELETE FROM statesvc.batch")
     with pytest.raises(RefusalError, match="someone deleted it"):
         await event_log.seal()
-
-
-async def test_no_writer_can_forget_to_have_its_batch_sealed(event_log: LogBuilder) -> None:
-    await event_log.connection.execute(
-        "INSERT INTO statesvc.batch (recorded_from, recorded_to, entries, leaf_hashes, writer)"
-        " VALUES (now(), now(), 1, sha256('x'), 'older release')"
-    )
-    assert len(await event_log.rows("SELECT FROM statesvc.unsealed")) == 1
-    assert (await event_log.seal()).tree_size == 1
-
-
-async def test_partitions_made_later_queue_their_batches_too(
-    database: Any, event_log: LogBuilder
-) -> None:
-    await database.clock.advance(40 * 86_400)
-    await event_log.act()
-    assert (await event_log.seal()).tree_size == 1
 
 
 async def _pass(log: LogBuilder, mark: SealMark, sealed: SealedLog) -> SealedLog:
