@@ -19,7 +19,7 @@ from statesvc.reading.rollout_store import (
 from statesvc.reading.trials import list_differences, totals_of
 from statesvc.worker.trial_evidence import compare_handed_over
 from tests.statesvc.reading.foreign_fleet import Fleet
-from tests.statesvc.reading.planted import CARRIER, MISREAD, broken, forgetful, wrong
+from tests.statesvc.reading.planted import CARRIER, MISREAD, forgetful, wrong
 from tests.world.worker_harness import CARRIER_ID, WorkerHarness, push_body
 
 pytestmark = pytest.mark.slow
@@ -156,17 +156,6 @@ async def test_ours_strangles_another_fleets_stable_reading(
         )
     }
     assert ours == share
-
-
-async def test_one_foreign_reading_is_tried_beside_another(harness: WorkerHarness) -> None:
-    old, new = Fleet(harness, OLD), Fleet(harness, "new@1", wrong)
-    await change_rollout(harness, "new@1", stable=OLD, shadow=True)
-    put = await push(harness, 4, misread=1)
-    assert await old.read() == put
-    await harness.work()
-    assert await new.read("trial") == put
-    await compare(harness)
-    assert await differences(harness) == [("status", "in_transit", "delivered")]
 
 
 async def test_a_trial_that_is_declined_or_refused_counts_as_an_error(
@@ -315,20 +304,3 @@ async def test_it_says_whose_share_others_read_and_whose_nobody_does(
     assert left.sentence.endswith(
         "3 messages wait for it; no other reader has a share, so they wait"
     )
-
-
-async def test_a_foreign_candidate_that_cannot_read_declines_and_ours_reads(
-    harness: WorkerHarness,
-) -> None:
-    fleet = Fleet(harness, OLD, broken)
-    await change_rollout(harness, percent=100)
-    await push(harness, 2)
-    claimed = await fleet.claim()
-    assert (
-        await harness.value(
-            "SELECT statesvc.decline(%s, %s::uuid[])", claimed[0][1], [row[0] for row in claimed]
-        )
-        == 2
-    )
-    await harness.work()
-    assert await readers(harness) == {"acme@1": 2}

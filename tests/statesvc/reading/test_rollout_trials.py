@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 
 from statesvc.health.notices import list_notices
 from statesvc.log.json_compression import decompress_json
-from statesvc.reading.rollout_store import Guard, RolloutSettings, rollout_of, set_hold, set_rollout
+from statesvc.reading.rollout_store import Guard, RolloutSettings, rollout_of, set_rollout
 from statesvc.reading.trials import DIFFS_PER_BATCH_MAX, list_differences, totals_of
 from tests.statesvc.reading.planted import MISREAD
 from tests.world.worker_harness import CARRIER_ID, WorkerHarness, push_body, shipment
@@ -96,18 +96,6 @@ async def test_a_candidate_that_cannot_read_leaves_one_line_a_minute(
     assert await readers(harness) == {"acme@1": 5}
 
 
-async def test_holding_and_releasing_a_carrier_is_logged(harness: WorkerHarness) -> None:
-    with structlog.testing.capture_logs() as logged:
-        for hold in (True, False):
-            await set_hold(
-                harness.connection, carrier_id=CARRIER_ID, hold=hold, why="a test", actor="tester"
-            )
-    assert [(line["event"], line["carrier"]) for line in logged] == [
-        ("carrier_held", CARRIER_ID),
-        ("carrier_released", CARRIER_ID),
-    ]
-
-
 async def test_turned_back_the_next_claim_reads_by_the_stable_version(
     harness: WorkerHarness,
 ) -> None:
@@ -156,15 +144,6 @@ async def test_a_message_whose_shipment_was_locked_counts_once(harness: WorkerHa
     await harness.work()
     totals = await totals_of(harness.connection, CARRIER_ID, "2")
     assert (totals.messages, totals.differing) == (1, 1)
-
-
-async def test_shadow_stores_nothing_where_nothing_differs(harness: WorkerHarness) -> None:
-    await change_rollout(harness, "same", 50, shadow=True)
-    await push(harness, 20)
-    await harness.work()
-    assert await diffs(harness) == []
-    totals = await totals_of(harness.connection, CARRIER_ID, "same")
-    assert (totals.messages, totals.differing, totals.fields) == (20, 0, {})
 
 
 async def test_a_missing_event_is_a_difference(harness: WorkerHarness) -> None:
