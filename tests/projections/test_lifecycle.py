@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 
 from events.vocabulary import Status
-from projections.lifecycle import ACTIVE, MOVES, RULES, TERMINAL, Flag, Move, machine
+from projections.lifecycle import ACTIVE, MOVES, RULES, TERMINAL, Flag, machine
 
 PAIRS = list(product(Status, Status))
 
@@ -23,17 +23,8 @@ class ParcelLog:
         raise AttributeError(name)
 
 
-def missing_pairs(moves: dict[tuple[Status, Status], Move]) -> set[tuple[Status, Status]]:
-    return set(PAIRS) - set(moves)
-
-
 def test_every_scan_has_an_answer_in_every_status() -> None:
-    assert missing_pairs(MOVES) == set()
-
-
-def test_a_life_cycle_with_a_hole_is_noticed() -> None:
-    hole = (Status.DESTROYED, Status.PICKED_UP)
-    assert missing_pairs({pair: move for pair, move in MOVES.items() if pair != hole}) == {hole}
+    assert set(PAIRS) <= set(MOVES)
 
 
 @pytest.mark.parametrize("out_again", [False, True])

@@ -1,29 +1,14 @@
 """Carriers: registered, named, read in the zone of the account or as printed, contradictions included."""
 
-import contextlib
 import json
 from datetime import UTC, datetime
-from typing import Any, Final
 from urllib.parse import quote_plus
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from events.carriers import CARRIERS
-from events.carriers.carrier import (
-    Ack,
-    Carrier,
-    FormFieldMd5,
-    Hmac,
-    OAuthToken,
-    RsaSha256,
-    Sha256Concat,
-    Sha256InBody,
-    SharedHeader,
-    SignedWebToken,
-    TimestampedHmac,
-    UrlToken,
-)
+from events.carriers.carrier import Ack, Carrier, Hmac, RsaSha256, SharedHeader
 from events.carriers.contradictions import without_contradictions
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, PrintedTime, Raw, Reading
@@ -39,43 +24,6 @@ from tests.events.carriers.carrier_fixtures import (
     scans,
 )
 from tests.events.carriers.other_formats import OTHER_FORMATS
-
-JUNK: Final[tuple[Any, ...]] = (None, "x", 1.5, [None], {"a": [1]}, "9" * 400)
-
-AUTHENTICATION: Final[dict[str, tuple[object, ...]]] = {
-    "17track": (Sha256Concat(header="sign"), Sha256InBody()),
-    "clickpost": (SharedHeader(header="webhook_key"),),
-    "dpd": (UrlToken(),),
-    "easypost": (Hmac(header="X-Hmac-Signature", prefix="hmac-sha256-hex=", nfkd=True),),
-    "easyship": (SignedWebToken(header="X-EASYSHIP-SIGNATURE"),),
-    "fedex": (Hmac(header="fdx-signature", encoding="base64"), Hmac(header="fdx-signature")),
-    "jtexpress": (FormFieldMd5(header="digest", field="bizContent"),),
-    "karrio": (SharedHeader(header="X-Event-Id"),),
-    "sendcloud": (Hmac(header="Sendcloud-Signature"),),
-    "ship24": (SharedHeader(header="Authorization", prefix="Bearer "),),
-    "shippo": (TimestampedHmac(header="Shippo-Auth-Signature"), UrlToken()),
-    "teleship": (Hmac(header="x-teleship-signature"),),
-    "ups": (SharedHeader(header="credential"), OAuthToken()),
-}
-
-
-def nodes(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    children = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    return [path, *(found for key, child in children for found in nodes(child, (*path, key)))]
-
-
-def replaced(value: Any, path: tuple[str | int, ...], junk: object) -> Any:
-    if not path:
-        return junk
-    copy = value.copy()
-    copy[path[0]] = replaced(value[path[0]], path[1:], junk)
-    return copy
 
 
 @pytest.mark.parametrize("carrier_id", CARRIERS)
@@ -120,26 +68,6 @@ def test_another_format_is_refused(carrier_id: str) -> None:
 
 def test_every_carrier_has_bodies_without_scans_and_of_other_formats() -> None:
     assert WITHOUT_SCANS.keys() == OTHER_FORMATS.keys() == CARRIERS.keys() - {"canonical"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("carrier_id", CARRIERS)
-def test_junk_in_any_place_of_a_body_is_no_defect_of_ours(carrier_id: str) -> None:
-    for path in (each for each in fixture_paths(carrier_id) if each.suffix == ".json"):
-        value = json.loads(path.read_bytes())
-        for place in nodes(value):
-            for junk in JUNK:
-                body = json.dumps(replaced(value, place, junk)).encode()
-                with contextlib.suppress(UnreadableMessageError):
-                    for reading in read(CARRIERS[carrier_id], body).readings:
-                        identify(
-                            reading, carrier_id=carrier_id, digest=bytes, allow_unnumbered=True
-                        )
-
-
-@pytest.mark.parametrize("carrier_id", AUTHENTICATION)
-def test_a_carrier_signs_as_it_documents(carrier_id: str) -> None:
-    assert CARRIERS[carrier_id].schemes() == AUTHENTICATION[carrier_id]
 
 
 def test_what_the_shipper_chose_stands_in_the_place_of_the_choice() -> None:

@@ -13,7 +13,7 @@ from events.errors import UnreadableMessageError
 from events.event import Reading
 from events.parsing.meanings import Meaning
 from events.text_proposals import stated_status
-from events.vocabulary import Kind, Status, TimePrecision, TzSource
+from events.vocabulary import Kind, Status
 from tests.events.carriers.carrier_fixtures import fixture_paths, read
 from tests.events.carriers.golden import changes, current, golden, landed, released_changes
 
@@ -100,8 +100,6 @@ EXCLUDED: Final = {
     Status.EXCEPTION,
     Status.DELIVERY_ATTEMPTED,
 }
-LOCAL: Final = {TzSource.CARRIER_DEFAULT, TzSource.ASSUMED_UTC, TzSource.LOCATION}
-OFFSET: Final = b"+13:45"
 
 
 def readings(carrier_id: str, body: bytes) -> tuple[Reading, ...]:
@@ -142,37 +140,3 @@ def test_no_scan_is_dated_before_1990() -> None:
         if reading.time.instant.year < 1990
     ]
     assert dated == []
-
-
-@pytest.mark.parametrize("carrier_id", OUR_CARRIERS)
-def test_no_offset_that_is_printed_beside_a_local_time_is_ignored(carrier_id: str) -> None:
-    ignored = []
-    for path in fixture_paths(carrier_id):
-        body = path.read_bytes()
-        times = {
-            one.time.printed: one.time.tz_source
-            for one in readings(carrier_id, body)
-            if one.time.precision is not TimePrecision.DAY
-        }
-        for printed in (each for each, source in times.items() if source in LOCAL):
-            with_offset = beside(body, printed, b"eventZoneOffset", OFFSET)
-            if with_offset is None or len(readings(carrier_id, with_offset)) < 1:
-                continue
-            read_anew = read(CARRIERS[carrier_id], with_offset)
-            if not read_anew.rejections and all(
-                one.time.instant.strftime("%z") != "+1345"
-                for one in read_anew.readings
-                if one.time.printed == printed
-            ):
-                ignored.append(f"{path.name}: {printed}")
-    assert ignored == []
-
-
-def beside(body: bytes, printed: str, name: bytes, value: bytes) -> bytes | None:
-    """Put a member beside the one that prints a time in JSON; None where no member prints it
-    as it is, or several do.
-    """
-    member = re.compile(rb'"[^"]+"\s*:\s*"' + re.escape(printed.encode()) + rb'"')
-    if len(found := member.findall(body)) != 1:
-        return None
-    return body.replace(found[0], found[0] + b', "' + name + b'": "' + value + b'"')

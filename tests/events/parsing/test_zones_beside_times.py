@@ -14,7 +14,7 @@ import pytest
 from events.carriers import CARRIERS
 from events.event import Normalized, Reading
 from events.vocabulary import TimePrecision, TzSource
-from tests.events.carriers.carrier_fixtures import RECEIVED_AT, fixture_paths, read
+from tests.events.carriers.carrier_fixtures import fixture_paths, read
 from tests.events.carriers.test_never_silent import outcome
 
 UNTRUE: Final = {"cainiao"}
@@ -94,11 +94,3 @@ def test_a_utc_time_beats_the_wall_clock_and_its_difference_is_the_zone() -> Non
         "pair",
         "20260301T1000",
     )
-
-
-def test_a_date_before_carriers_printed_tracking_is_rejected_and_no_instant() -> None:
-    step = {"strAction": "DLV", "strActionDesc": "-", "strActionDate": "31121969"}
-    body = {"shipment": {"strShipmentNo": "1"}, "shipmentStatus": [step]}
-    normalized = read(CARRIERS["dtdc"], json.dumps(body).encode())
-    assert [each.time.instant for each in normalized.readings] == [RECEIVED_AT]
-    assert len(normalized.rejections) == 1
