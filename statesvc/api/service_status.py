@@ -1,6 +1,6 @@
 """Status of the service: findings, worst first, each with its page of the runbook.
 
-The alerts take their thresholds from here (deploy/prometheus/rules.py), so the person on call finds
+The alerts take their thresholds from here (deploy/prometheus/rules.yml), so the person on call finds
 the reason here.
 """
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from deploy.kubernetes import manifests
 from statesvc import __version__
 from statesvc.roles.supervisor.child_plan import ROLES
 from statesvc.settings.http_settings import HttpSettings
@@ -28,6 +27,9 @@ EXPOSURE_MAX: Final = 2.0
 """Score of `systemd-analyze security`: 10 is a service that may do anything."""
 
 COMPOSE: Final = yaml.safe_load((DEPLOY / "docker" / "compose.yml").read_text("utf-8"))
+MANIFESTS: Final = list(
+    yaml.safe_load_all((DEPLOY / "kubernetes" / "statesvc.yml").read_text("utf-8"))
+)
 PROGRAMS: Final = Path(sys.executable).parent
 
 
@@ -99,23 +101,15 @@ def test_no_route_of_kubernetes_leads_to_the_metrics() -> None:
         )
 
 
-def test_the_manifests_are_what_their_declaration_says() -> None:
-    assert manifests.FILE.read_text("utf-8") == manifests.text(), (
-        "run python -m deploy.kubernetes.manifests"
-    )
-
-
 def of_kind(kind: str) -> Iterator[dict[str, Any]]:
-    return (
-        manifest for manifest in yaml.safe_load_all(manifests.text()) if manifest["kind"] == kind
-    )
+    return (manifest for manifest in MANIFESTS if manifest["kind"] == kind)
 
 
 def test_the_manifests_keep_to_the_schemas_of_kubernetes() -> None:
     # loads parsers for seconds, which each process of a test run would spend
     import kubernetes_validate  # noqa: PLC0415
 
-    for manifest in yaml.safe_load_all(manifests.text()):
+    for manifest in MANIFESTS:
         kubernetes_validate.validate(manifest, "1.31", strict=True)
 
 

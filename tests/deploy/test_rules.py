@@ -9,9 +9,15 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from deploy.prometheus.rules import CAUSES, OBJECTIVES, RULES, rules, text
+from statesvc.api import service_status as status
+from statesvc.api.process_checks import DEATHS_MIN
+from statesvc.api.status_facts import NOTIFICATION_SECONDS_MAX
+from statesvc.health.database_sample import UNSEALED_SECONDS_MAX
+from statesvc.spool.spool_state import SPOOL_SECONDS_MAX
+from statesvc.telemetry import objectives
+from tests.deploy.metric_names import unknown_metrics
 from tests.soak.incidents.on_call import RUNBOOK
-from tests.soak.incidents.shortened import waits
+from tests.soak.incidents.shortened import RULES, rules, waits
 from tests.soak.incidents.table import BEGIN, END, PAGE, written
 from tests.soak.incidents.ten import TEN
 
@@ -143,14 +149,47 @@ SILENT: Final[Series] = {
 }
 
 
-def _alerts() -> list[str]:
-    return [
-        rule["alert"] for group in rules()["groups"] for rule in group["rules"] if "alert" in rule
-    ]
+THRESHOLDS: Final[dict[str, float]] = {
+    "RoleDies": DEATHS_MIN,
+    "InboxBacklog": status.READY_SECONDS_MAX,
+    "CarrierHeld": status.HELD_SECONDS_MAX,
+    "SpoolWaits": SPOOL_SECONDS_MAX,
+    "SubscriberBacklog": NOTIFICATION_SECONDS_MAX,
+    "SealerStopped": UNSEALED_SECONDS_MAX,
+    "PartitionHorizon": status.HORIZON_SECONDS_MIN,
+    "NotifyQueue": status.NOTIFY_QUEUE_SHARE_MAX,
+    "OldTransaction": status.TRANSACTION_SECONDS_MAX,
+}
 
 
-def test_the_file_is_that_of_the_script() -> None:
-    assert RULES.read_text("utf-8") == text(), "run python -m deploy.prometheus.rules"
+def _alerts() -> dict[str, dict[str, Any]]:
+    return {
+        rule["alert"]: rule
+        for group in rules()["groups"]
+        for rule in group["rules"]
+        if "alert" in rule
+    }
+
+
+def test_the_rules_ask_for_metrics_that_exist() -> None:
+    assert unknown_metrics(RULES.read_text("utf-8")) == set()
+
+
+def test_the_alerts_have_the_thresholds_of_status_and_of_the_promises() -> None:
+    alerts = {name: rule["expr"] for name, rule in _alerts().items()}
+    assert [
+        name for name, bound in THRESHOLDS.items() if float(alerts[name].split()[-1]) != bound
+    ] == []
+    assert f'{{cause=~"{"|".join(status.CAUSES)}"}}' in alerts["PushesRefused"]
+    for objective in (
+        objectives.ACK_LATENCY,
+        objectives.ACK_AVAILABILITY,
+        objectives.LAG,
+        objectives.FIRST_ATTEMPT,
+    ):
+        burning = [each for each in alerts.values() if f"statesvc:{objective.name}:" in each]
+        assert len(burning) == 3
+        assert all(each.count(f" * {1 - objective.share:.4g} ") == 2 for each in burning)
 
 
 @needs_promtool
@@ -179,8 +218,7 @@ def test_each_alert_fires_on_what_it_is_for_and_a_service_that_is_well_calls_nob
             "a night with few webhooks", {**WELL, **_none(ACK), **few}, expects=fast, value=None
         )
     )
-    tmp_path.joinpath("rules.yml").write_text(text())
-    file = {"rule_files": ["rules.yml"], "evaluation_interval": "15m", "tests": tests}
+    file = {"rule_files": [str(RULES)], "evaluation_interval": "15m", "tests": tests}
     tmp_path.joinpath("tests.yml").write_text(yaml.safe_dump(file, sort_keys=False))
     done = subprocess.run(
         ["promtool", "test", "rules", "tests.yml"],
@@ -209,22 +247,10 @@ def _none(metric: str) -> Series:
 
 def test_every_alert_is_tried_and_has_a_page() -> None:
     assert set(_alerts()) == set(TROUBLE)
-    pages = {one.alert for one in OBJECTIVES} | {one.page or one.alert for one in CAUSES}
-    assert {page for page in pages if not RUNBOOK.joinpath(f"{page}.md").is_file()} == set()
-
-
-def test_each_alert_leads_to_a_page_by_a_url() -> None:
-    document = yaml.safe_load(RULES.read_text("utf-8"))
-    urls = [
-        rule["annotations"]["runbook_url"]
-        for group in document["groups"]
-        for rule in group["rules"]
-        if "alert" in rule
-    ]
-    assert urls
-    for url in urls:
-        assert url.startswith("http://localhost:8080/console/runbook/")
-        assert (RUNBOOK / f"{url.rpartition('/')[2]}.md").is_file()
+    for rule in _alerts().values():
+        address, _, page = rule["annotations"]["runbook_url"].rpartition("/")
+        assert address == "http://localhost:8080/console/runbook"
+        assert (RUNBOOK / f"{page}.md").is_file()
 
 
 def test_each_incident_has_a_row_which_a_newer_one_replaces() -> None:

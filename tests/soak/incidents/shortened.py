@@ -3,10 +3,12 @@ else. Thresholds are the real ones.
 """
 
 import re
+from pathlib import Path
 from typing import Any, Final
 
-from deploy.prometheus.rules import rules
+import yaml
 
+RULES: Final = Path(__file__).parents[3] / "deploy" / "prometheus" / "rules.yml"
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _SPAN: Final = re.compile(r"(?<=\[)(\d+)([smhd])(?=\])|(?<=offset )(\d+)([smhd])")
 _SILENCE: Final = re.compile(r"(\d+) \* 3600")
@@ -19,9 +21,13 @@ def seconds(span: str) -> float:
     return float(span[:-1]) * _UNITS[span[-1]]
 
 
+def rules() -> Any:
+    return yaml.safe_load(RULES.read_text("utf-8"))
+
+
 def shortened(factor: float) -> dict[str, Any]:
     """Return the rules as Prometheus takes them, `factor` times shorter; evaluated every second."""
-    document = rules()
+    document: dict[str, Any] = rules()
     for group in document["groups"]:
         group["interval"] = "1s"
         for rule in group["rules"]:
