@@ -32,7 +32,7 @@ class CommandModule(Protocol):
 
 
 # Commands that run in idle time alone: they take no locks that others wait for.
-_READ_FOR_LONG: Final = frozenset({"backup", "evidence", "verify"})
+_READ_FOR_LONG: Final = frozenset({"evidence", "verify"})
 _COMPUTE_FOR_LONG: Final = _READ_FOR_LONG | {"archive", "rebuild", "renormalize"}
 # Niceness of these, as of the work after the ACK.
 _NICENESS: Final = 10

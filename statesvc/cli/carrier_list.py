@@ -8,7 +8,6 @@ import psycopg
 
 from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
-from statesvc.cli.arguments import carrier_named
 from statesvc.cli.carrier_authentication import accepted, binds_body, open_points, secret_state
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import connect
@@ -64,16 +63,6 @@ def run(options: argparse.Namespace) -> int:
     write_table(_HEADINGS, rows, wide=_WIDE)
     write_line("* reads the messages now")
     return 0
-
-
-async def described_carrier(carrier_id: str) -> dict[str, Any]:
-    """Return a carrier by this release and these settings.
-
-    Raises CommandError for an unknown id.
-    """
-    settings = load_settings()
-    carrier = carrier_named(carrier_id)
-    return _described(carrier, settings, await _quotas(settings))
 
 
 def _described(

@@ -19,7 +19,7 @@ _ANYWHERE: Final[Mapping[tuple[str, ...], Mapping[str, Any]]] = {
         "metavar": "FILE",
         "help": "the file with its key (or the key in STATESVC_API_KEY)",
     },
-    ("--profile",): {"metavar": "NAME", "help": "both, from profiles.toml; NAME,NAME: of each"},
+    ("--profile",): {"metavar": "NAME", "help": "both, from profiles.toml"},
     ("--env-file",): {"metavar": "FILE", "help": "a file of settings (`statesvc init` writes one)"},
     ("-o",): {
         "dest": "output",

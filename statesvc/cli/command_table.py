@@ -35,16 +35,11 @@ _CORE: Final[Mapping[str, Mapping[str, ListedCommand]]] = {
         ),
         "carriers": ListedCommand(
             "statesvc.cli.declared",
-            "list and show carriers, teach their unknown codes",
+            "list carriers, teach their unknown codes",
             calls_api=True,
         ),
         "carriers list": ListedCommand(
             "statesvc.cli.carrier_list", "list this release's carriers with their settings"
-        ),
-        "carriers show": ListedCommand(
-            "statesvc.cli.carrier_show",
-            "show a carrier: authentication, reading, limits, pushes and backlog",
-            calls_api=True,
         ),
         "subscriptions": ListedCommand(
             "statesvc.cli.declared", "create, change and check subscriptions", calls_api=True

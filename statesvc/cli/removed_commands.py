@@ -14,6 +14,10 @@ REMOVED: Final[Mapping[str, str]] = {
         "`statesvc doctor` checks keys, heads, tombstones and archives; docs/backup.md has the "
         "checks of PostgreSQL's base backups and archiving"
     ),
+    "carriers show": (
+        "`statesvc carriers --json` has a carrier's settings, `statesvc rollout show`, `statesvc "
+        "queue` and `statesvc status` what it does"
+    ),
     "cell": (
         "docs/engines.md routes by carrier with nginx or Envoy, and moves an installation "
         "with PostgreSQL's own commands"
@@ -26,6 +30,7 @@ REMOVED: Final[Mapping[str, str]] = {
         "`jq -r '[.timestamp, .level, .event] | join(\" \")'` shortens log lines, "
         "from `journalctl -o cat -u 'statesvc*'` or a container"
     ),
+    "open": "the console is the service's address with /console, which `statesvc up` prints",
     "storage": (
         "docs/runbook/DiskFilling.md has the query for the size of each table "
         "and the one that predicts when the disk is full"

@@ -33,35 +33,24 @@ class Service:
 
 
 def service_of(options: argparse.Namespace) -> Service | None:
-    """Return the service that was named to be called; None: none was."""
-    return named_service(
-        url=options.service_url,
-        key_file=options.key_file,
-        profile=options.profile,
-        environment=os.environ,
-    )
-
-
-def named_service(
-    *, url: str | None, key_file: str | None, profile: str | None, environment: Mapping[str, str]
-) -> Service | None:
-    """Return the named service; None if none is named.
+    """Return the service that was named to be called; None: none was.
 
     The flags win over the environment, an address over a profile.
     """
-    key = None if key_file is None else _key_in(key_file)
+    url, profile = options.service_url, options.profile
+    key = None if options.key_file is None else _key_in(options.key_file)
     if url is None and profile is None:
-        url, profile = environment.get(URL) or None, environment.get(PROFILE) or None
+        url, profile = os.environ.get(URL) or None, os.environ.get(PROFILE) or None
     if url is not None:
-        return Service(url=_checked(url), key=key or environment.get(KEY) or _lacks_key(url))
+        return Service(url=_checked(url), key=key or os.environ.get(KEY) or _lacks_key(url))
     if profile is None:
-        if key_file is not None:
+        if options.key_file is not None:
             raise CommandError(
                 f"--key-file needs the service that the key is for: --url, --profile or {URL}",
                 exit_code=2,
             )
         return None
-    described = _profile(profile, environment)
+    described = _profile(profile)
     url = _checked(str(described.get("url", "")))
     kept = described.get("key") or (
         _key_in(described["key_file"]) if "key_file" in described else None
@@ -107,16 +96,16 @@ def _key_in(file: str) -> str:
     return key
 
 
-def _profile(name: str, environment: Mapping[str, str]) -> Mapping[str, Any]:
+def _profile(name: str) -> Mapping[str, Any]:
     if "," in name:
         raise CommandError(
             "several profiles in one command were removed: run it once for each", exit_code=2
         )
-    file = environment.get(PROFILES)
+    file = os.environ.get(PROFILES)
     path = (
         Path(file).expanduser()
         if file
-        else Path(environment.get("XDG_CONFIG_HOME") or "~/.config").expanduser()
+        else Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser()
         / "statesvc/profiles.toml"
     )
     try:

@@ -5,18 +5,9 @@ Pages call the API in this process, with the session's key.
 
 from typing import Final
 
-from statesvc.seams import AddOn, ListedCommand
+from statesvc.seams import AddOn
 
 ADDON: Final = AddOn(
-    commands={
-        "Look": {
-            "open": ListedCommand(
-                "statesvc.addons.console.open_console",
-                "open the console in a browser",
-                calls_api=True,
-            )
-        }
-    },
     paths=("/console", "/console/{rest:.*}", "/portal", "/portal/{rest:.*}"),
     pages="statesvc.addons.console.routes:served_pages",
     warm_up="statesvc.addons.console.pages:Templates",

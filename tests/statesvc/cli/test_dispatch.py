@@ -124,7 +124,7 @@ PRINTS_NO_ANSWER: Final = frozenset(
     {
         *("up", "ingress", "api", "worker", "notifier", "sealer"),  # run until they are stopped
         *("init", "carriers draft", "completion", "runbook"),  # make or print files, a page
-        *("open", "psql"),  # another program
+        "psql",  # another program
         "mcp",  # speaks a protocol on the standard streams
     }
 )

@@ -21,7 +21,7 @@ from statesvc.database.dsns import database_name
 from statesvc.settings.service_settings import DatabaseSettings
 
 MAKE_DATA = frozenset({"up", "init", "migrate"})
-NEED_NO_DATABASE = frozenset({"completion", "mcp", "normalize", "open", "runbook", "shovel"})
+NEED_NO_DATABASE = frozenset({"completion", "mcp", "normalize", "runbook", "shovel"})
 """They work without one, or ask first for a file, or a broker, that is not there."""
 OF_CARRIERS: Final = frozenset({("carriers", "list"), ("carriers", "draft")})
 """Neither do these."""

@@ -164,22 +164,6 @@ async def test_the_kill_switch_is_named_with_who_turned_it_and_why(
     assert ", by cli:" in held["text"]
 
 
-async def test_a_carrier_is_shown_with_what_it_does_and_what_its_settings_say(
-    owner: AsyncConnection[Any], shell: Shell
-) -> None:
-    await _run_roles(owner)
-    await shell("rollout", "hold", "ups", "--why", "codes look wrong")
-    shown = await shell.json("carriers", "show", "ups")
-    assert (shown["carrier_id"], shown["rollout"]["hold"], shown["last_push"]) == (
-        "ups",
-        True,
-        None,
-    )
-    assert [text.partition(" for ")[0] for text in shown["findings"]] == ["on hold"]
-    assert "no such carrier_id" in await shell("carriers", "show", "nobody", exit_code=2)
-    assert await shell("carriers", "list") == await shell("carriers")
-
-
 async def test_many_subscriptions_in_the_same_trouble_are_one_line(
     owner: AsyncConnection[Any], shell: Shell
 ) -> None:

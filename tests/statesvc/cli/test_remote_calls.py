@@ -137,7 +137,6 @@ async def test_what_breaks_the_contract_names_the_option(afar: Callable[[str], A
         "rollout", "set", "ups", "--percent", "101", exit_code=2
     )
     assert "no such carrier" in await afar("ops")("rollout", "hold", "nobody", exit_code=2)
-    assert "no such carrier" in await afar("ops read")("carriers", "show", "nobody", exit_code=2)
 
 
 async def test_what_is_no_text_is_refused_before_it_is_sent() -> None:
