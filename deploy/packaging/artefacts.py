@@ -7,15 +7,11 @@ them is the commit's, and nothing of the working tree but the commit is read.
 """
 
 import argparse
-import gzip
 import hashlib
-import io
 import os
 import shutil
 import subprocess
 import sys
-import tarfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -106,25 +102,10 @@ def _pack_typescript_client(build: Build) -> None:
 def _pack_installation_files(build: Build) -> None:
     """Pack the files that install the service, below one folder, as the pages name the files."""
     folder = f"statesvc-deploy-{statesvc.__version__}"
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for path in sorted(_installation_files(build.source)):
-            member = tarfile.TarInfo(f"{folder}/{path.relative_to(build.source).as_posix()}")
-            member.size, member.mtime, member.mode = path.stat().st_size, build.epoch, 0o644
-            with path.open("rb") as content:
-                archive.addfile(member, content)
-    compressed = gzip.compress(packed.getvalue(), mtime=build.epoch)
-    build.target.joinpath(f"{folder}.tar.gz").write_bytes(compressed)
-
-
-def _installation_files(source: Path) -> Iterator[Path]:
-    for name in DEPLOYED:
-        yield from (
-            path
-            for path in (source / "deploy" / name).rglob("*")
-            if path.is_file() and path.suffix != ".py"
-        )
-    yield from (source / name for name in BESIDE)
+    packed = build.target / f"{folder}.tar.gz"
+    deployed = (f"deploy/{name}" for name in DEPLOYED)
+    archive = ("archive", f"--prefix={folder}/", f"--output={packed}", "HEAD", *deployed, *BESIDE)
+    _git("-c", f"tar.umask={UMASK:04o}", *archive)
 
 
 def _write_bill_of_materials(build: Build) -> None:

@@ -164,6 +164,10 @@ async def test_the_kill_switch_is_named_with_who_turned_it_and_why(
     assert ", by cli:" in held["text"]
 
 
+async def test_carriers_alone_lists_them(shell: Shell) -> None:
+    assert await shell("carriers", "list") == await shell("carriers")
+
+
 async def test_many_subscriptions_in_the_same_trouble_are_one_line(
     owner: AsyncConnection[Any], shell: Shell
 ) -> None:
