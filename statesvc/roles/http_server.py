@@ -37,7 +37,6 @@ from statesvc.roles.runtime import Launch, Runtime, require_sound
 from statesvc.roles.shutdown import Component, ShutdownTimes, run_until_stopped
 from statesvc.roles.start_cache import StartCache
 from statesvc.spool.open_spool import open_spool
-from statesvc.spool.spool_gauges import observe_spool
 from statesvc.spool.spooling import Spooling
 
 _READING: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
@@ -82,7 +81,7 @@ async def open_ingress(
     )
     if cache is not None and spooling is not None:
         base.readiness.spare("database", spooling.spool.refusal)
-        observe_spool(base.telemetry, spooling)
+        spooling.observe(base.telemetry)
         breaker = spooling.breaker
         cache.keys.is_away = lambda: not breaker.is_closed
         if cache.keyring is not None:

@@ -1,28 +1,25 @@
 """A spool in a folder of this machine: `file:///var/lib/statesvc/spool`.
 
-Each process appends to a journal in a folder of its own, one sync for all that arrived meanwhile,
-and drains it. It also drains the journals of ended processes: their locks are free. It survives a
-restart and a power loss of the machine, but not the loss of the disk.
+Each process appends to a journal of its own, one sync for all that arrived meanwhile, and drains
+it. A journal is removed as a whole: once it is drained the process begins another, and so it does
+after ten minutes or 64 MiB. It also drains the journals of ended processes: their locks are free.
+A spool survives a restart and a power loss of the machine, but not the loss of the disk.
 """
 
 import asyncio
 import os
-import secrets
 import time
-from bisect import bisect_right
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
-from typing import Final, ParamSpec, TypeVar
+from typing import Final
 from uuid import UUID
 
 import structlog
 
-from statesvc.spool.journal import Journal, JournalInUseError
+from statesvc.spool.journal import SUFFIX, Journal
 from statesvc.spool.spool import (
     PORTION_BYTES,
     PORTION_MESSAGES,
@@ -38,102 +35,70 @@ from statesvc.spool.spool import (
     encode,
 )
 
-_FRAME_BYTES: Final = 1024 * 1024
+JOURNAL_BYTES: Final = 64 * 1024 * 1024
+# Bounds the time for which a journal's first frame waits for its last to be dropped.
+JOURNAL_SECONDS: Final = 600.0
 # Digests of kept messages in memory: later retries of older ones are kept again.
 _REMEMBERED: Final = 100_000
-_SET_ASIDE: Final = "*.refused"
 
 _log = structlog.get_logger()
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """A frame in memory. `before`: how many messages the journal has before it."""
-
-    end: int
-    before: int
-    oldest_id: UUID
 
 
 class JournalSource:
-    """A journal as a source. Its calls run in the spool's thread, one at a time."""
+    """A journal as a source."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        *,
-        has_ended: bool,
-        keep_seconds: float,
-        executor: ThreadPoolExecutor,
-    ) -> None:
-        self.name = f"file:{journal.folder.name}"
+    def __init__(self, journal: Journal, *, has_ended: bool, keep_seconds: float) -> None:
+        self.name = f"file:{journal.path.stem}"
         self.has_ended = has_ended
         self.journal = journal
-        self._executor = executor
-        self._frames: list[_Frame] = []
-        self._messages = self._set_aside = 0
+        self._began_at = time.monotonic()
         self._kept = KeptPlaces(keep_seconds)
+        self._dropped = 0
         # the place is the database's; until it is known nothing counts as waiting
-        self._place = 0
-        while (found := journal.read(self._place)) is not None:
-            payload, self._place = found
-            self._note(decode(payload), self._place)
+        self.waiting = Depth(bytes=journal.size)
+
+    @property
+    def is_dropped(self) -> bool:
+        """No message of it is needed any more."""
+        return self._dropped >= self.journal.size
+
+    @property
+    def is_over(self) -> bool:
+        """The next message belongs to another journal."""
+        is_old = time.monotonic() - self._began_at >= JOURNAL_SECONDS
+        return self.journal.size >= (1 if is_old or self.is_dropped else JOURNAL_BYTES)
 
     async def read(self, place: int) -> Portion | None:
-        return await self.in_thread(self._read, place)
+        return await asyncio.to_thread(self._read, place)
 
     async def settle(self, place: int) -> None:
-        if (dropped := self._kept.settled(place)) is not None:
-            await self.in_thread(self.journal.drop_before, dropped)
-            del self._frames[: self._first_behind(dropped)]
+        self._dropped = self._kept.settled(place) or self._dropped
 
     async def set_aside(self, message: SpooledMessage) -> None:
-        path = self.journal.folder / f"{message.message.message_id}.refused"
-        await self.in_thread(_write, path, encode([message]))
+        path = self.journal.path.with_suffix(f".{message.message.message_id}.refused")
+        await asyncio.to_thread(_write, path, encode([message]))
 
     async def depth(self, place: int) -> Depth:
-        self._place = place
-        self._set_aside = len([*self.journal.folder.glob(_SET_ASIDE)])
-        return self.waiting()
-
-    def waiting(self) -> Depth:
-        """Return the depth as it was last seen."""
-        first = self._first_behind(self._place)
-        oldest = self._frames[first] if first < len(self._frames) else None
-        return Depth(
-            messages=0 if oldest is None else self._messages - oldest.before,
-            bytes=self.journal.size,
-            oldest_id=None if oldest is None else oldest.oldest_id,
-            set_aside=self._set_aside,
+        frame, path = await asyncio.to_thread(self.journal.read, place), self.journal.path
+        first = [] if frame is None else decode(frame.payload)
+        self.waiting = Depth(
+            messages=0 if frame is None else self.journal.total - frame.total + len(first),
+            bytes=0 if self.is_dropped else self.journal.size,
+            oldest_id=first[0].message.message_id if first else None,
+            set_aside=len([*path.parent.glob(f"{path.stem}.*.refused")]),
         )
-
-    async def append(self, messages: list[SpooledMessage]) -> None:
-        """Append a frame. Durable when it returns. Raises OSError."""
-        self._note(messages, await self.in_thread(self.journal.append, encode(messages)))
-
-    async def in_thread(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        call = partial(function, *arguments, **named)
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
-
-    def _note(self, messages: list[SpooledMessage], end: int) -> None:
-        self._frames.append(_Frame(end, self._messages, messages[0].message.message_id))
-        self._messages += len(messages)
-
-    def _first_behind(self, place: int) -> int:
-        return bisect_right(self._frames, place, key=attrgetter("end"))
+        return self.waiting
 
     def _read(self, place: int) -> Portion | None:
         messages: list[SpooledMessage] = []
-        size = 0
+        size, place = 0, max(place, self._dropped)
         while len(messages) < PORTION_MESSAGES and size < PORTION_BYTES:
-            found = self.journal.read(place)
-            if found is None:
+            frame = self.journal.read(place)
+            if frame is None:
                 break
-            payload, place = found
-            size += len(payload)
-            messages += decode(payload)
+            place = frame.end
+            size += len(frame.payload)
+            messages += decode(frame.payload)
         return Portion(messages, place) if messages else None
 
 
@@ -146,14 +111,18 @@ class FileSpool:
         """Open it. Raises OSError."""
         self._root = root
         self.bounds = bounds
+        self._sync = sync
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="spool")
-        name = f"{time.time_ns() // 1_000_000_000:x}-{os.getpid()}-{secrets.token_hex(8)}"
-        self._own = self._source(Journal(root / name, sync=sync), has_ended=False)
-        self._adopted: dict[Path, JournalSource] = {}
+        self._sources: dict[Path, JournalSource] = {}
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._own: JournalSource | None = self._begin()
         self._known: dict[bytes, UUID] = {}
-        self._pending: deque[tuple[SpooledMessage, asyncio.Future[UUID]]] = deque()
         self._pending_bytes = 0
-        self._flushing: asyncio.Task[None] | None = None
+        self._group: list[SpooledMessage] = []
+        """Messages for the next frame."""
+        self._group_bytes = 0
+        self._writing: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
 
     async def keep(self, message: SpooledMessage) -> UUID:
         known = self._known.get(message.message.digest)
@@ -162,53 +131,57 @@ class FileSpool:
         size = len(message.message.sealed)
         if (refusal := self.refusal(size)) is not None:
             raise SpoolRefusedError(refusal)
-        kept: asyncio.Future[UUID] = asyncio.get_running_loop().create_future()
-        self._pending.append((message, kept))
+        if self._writing is None or not self._group or self._group_bytes >= PORTION_BYTES:
+            self._group, self._group_bytes = [], 0
+            self._writing = asyncio.create_task(self._write(self._group), name="spool-write")
+        writing = self._writing
+        self._group.append(message)
+        self._group_bytes += size
         self._pending_bytes += size
-        if self._flushing is None or self._flushing.done():
-            self._flushing = asyncio.create_task(self._flush(), name="spool-flush")
-        return await kept
+        try:
+            await asyncio.shield(writing)
+        except OSError as error:
+            raise SpoolRefusedError(error.strerror or "disk failure") from error
+        finally:
+            self._pending_bytes -= size
+        self._remember(message)
+        return message.message.message_id
 
     async def sources(self) -> Sequence[SpoolSource]:
-        for folder in await asyncio.to_thread(lambda: [*self._root.iterdir()]):
-            if folder == self._own.journal.folder or folder in self._adopted or not folder.is_dir():
-                continue
-            try:
-                adopted = await asyncio.to_thread(self._source, Journal(folder), has_ended=True)
-            except (JournalInUseError, FileNotFoundError):
-                continue
-            _log.warning("spool_adopted", files=folder.name, bytes=adopted.journal.size)
-            self._adopted[folder] = adopted
-        return [self._own, *self._adopted.values()]
+        if not self._lock.locked():
+            self._end_what_is_over()
+        found = await asyncio.to_thread(lambda: sorted(self._root.glob(f"*{SUFFIX}")))
+        for path in found:
+            if path not in self._sources:
+                # that of a living process; or another was faster to drain it
+                with suppress(BlockingIOError, FileNotFoundError):
+                    adopted = await asyncio.to_thread(Journal, path)
+                    _log.warning("spool_adopted", files=path.name, bytes=adopted.size)
+                    self._source(adopted, has_ended=True)
+        return [self._sources[path] for path in sorted(self._sources)]
 
     def end(self) -> None:
-        self._own.has_ended = True
+        if self._own is not None:
+            self._own.has_ended = True
+            self._own = None
 
     async def forget(self, source: SpoolSource) -> None:
         assert isinstance(source, JournalSource)  # noqa: S101 - of `sources`
-        self._adopted.pop(source.journal.folder, None)
-        await source.in_thread(source.journal.remove)
+        self._sources.pop(source.journal.path, None)
+        await asyncio.to_thread(source.journal.remove)
 
     async def close(self) -> None:
-        if self._flushing is not None:
-            await self._flushing
-        await asyncio.to_thread(self._executor.shutdown)
-        for source in (self._own, *self._adopted.values()):
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+        self._executor.shutdown(wait=False)
+        for source in self._sources.values():
             source.journal.close()
-
-    def _source(self, journal: Journal, *, has_ended: bool) -> JournalSource:
-        return JournalSource(
-            journal,
-            has_ended=has_ended,
-            keep_seconds=self.bounds.keep_seconds,
-            executor=self._executor,
-        )
 
     def refusal(self, size: int = 0) -> str | None:
         return self.bounds.refusal(self.waiting(), pending_bytes=self._pending_bytes, size=size)
 
     def waiting(self) -> Depth:
-        depths = [source.waiting() for source in (self._own, *self._adopted.values())]
+        depths = [source.waiting for source in self._sources.values()]
         return Depth(
             messages=sum(depth.messages for depth in depths),
             bytes=sum(depth.bytes for depth in depths),
@@ -216,26 +189,35 @@ class FileSpool:
             set_aside=sum(depth.set_aside for depth in depths),
         )
 
-    async def _flush(self) -> None:
-        while self._pending:
-            group: list[tuple[SpooledMessage, asyncio.Future[UUID]]] = []
-            size = 0
-            while self._pending and size < _FRAME_BYTES and len(group) < PORTION_MESSAGES:
-                group.append(self._pending.popleft())
-                size += len(group[-1][0].message.sealed)
+    def _source(self, journal: Journal, *, has_ended: bool) -> JournalSource:
+        source = JournalSource(journal, has_ended=has_ended, keep_seconds=self.bounds.keep_seconds)
+        self._sources[journal.path] = source
+        return source
+
+    def _begin(self) -> JournalSource:
+        return self._source(Journal.begin(self._root, sync=self._sync), has_ended=False)
+
+    def _end_what_is_over(self) -> None:
+        if self._own is not None and self._own.is_over:
+            self.end()
+
+    async def _write(self, messages: list[SpooledMessage]) -> None:
+        """Write a frame, once the one before is written: until then messages join it."""
+        async with self._lock:
+            if self._group is messages:
+                self._group = []
+            self._end_what_is_over()
+            own = self._own = self._own or self._begin()
+            append = partial(own.journal.append, encode(messages), len(messages))
             try:
-                await self._own.append([message for message, _ in group])
-            except OSError as error:
-                _log.exception("spool_not_written")
-                for _, kept in group:
-                    if not kept.done():
-                        kept.set_exception(SpoolRefusedError(error.strerror or "disk failure"))
-            else:
-                for message, kept in group:
-                    self._remember(message)
-                    if not kept.done():
-                        kept.set_result(message.message.message_id)
-            self._pending_bytes -= size
+                await asyncio.get_running_loop().run_in_executor(self._executor, append)
+            except OSError:
+                self.end()
+                if not own.journal.size:
+                    # a full disk must not fill up with empty ones
+                    await self.forget(own)
+                raise
+            own.waiting = own.waiting.with_more(messages, own.journal.size - own.waiting.bytes)
 
     def _remember(self, kept: SpooledMessage) -> None:
         while len(self._known) >= _REMEMBERED:

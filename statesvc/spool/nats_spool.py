@@ -10,7 +10,7 @@ import contextlib
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
@@ -132,9 +132,7 @@ class NatsSpool:
             raise SpoolRefusedError(refusal)
         self._pending_bytes += len(payload)
         try:
-            return await self._publish(
-                message.message.message_id, message.message.digest.hex(), payload
-            )
+            return await self._publish(message, payload)
         finally:
             self._pending_bytes -= len(payload)
 
@@ -199,8 +197,8 @@ class NatsSpool:
         )
         return self._depth
 
-    async def _publish(self, message_id: UUID, digest: str, payload: bytes) -> UUID:
-        known_as = digest
+    async def _publish(self, message: SpooledMessage, payload: bytes) -> UUID:
+        message_id, known_as = message.message.message_id, message.message.digest.hex()
         while True:
             headers = {"Nats-Msg-Id": known_as}
             try:
@@ -208,13 +206,14 @@ class NatsSpool:
                     self._kept_subject, payload, timeout=_PUBLISH_SECONDS, headers=headers
                 )
                 if not stored.duplicate:
-                    self._count(message_id, len(payload))
+                    # for the time in which nobody drains and asks the stream
+                    self._depth = self._depth.with_more([message], len(payload))
                     return message_id
                 first = await self._stream.get_msg(self._address.stream, seq=stored.seq)
                 return decode(first.data)[0].message.message_id
             except nats.js.errors.NotFoundError:
                 # the first one is drained: it is known by its digest, and this one's id leads there
-                known_as = f"{digest}-{message_id}"
+                known_as = f"{message.message.digest.hex()}-{message_id}"
             except nats.js.errors.APIError as error:
                 if error.err_code in _FULL:
                     raise SpoolRefusedError(error.description or "it is full") from error
@@ -223,16 +222,6 @@ class NatsSpool:
                 if (refusal := self.refusal()) is not None:
                     raise SpoolRefusedError(refusal) from error
                 await asyncio.sleep(_RETRY_SECONDS)
-
-    def _count(self, message_id: UUID, size: int) -> None:
-        """Count a kept message, for the time in which nobody drains and asks the stream."""
-        seen = self._depth
-        self._depth = replace(
-            seen,
-            messages=seen.messages + 1,
-            bytes=seen.bytes + size,
-            oldest_id=seen.oldest_id or message_id,
-        )
 
     async def _following(self, place: int) -> Any:  # noqa: ANN401 - of the client
         """Return the first message of the stream behind the place; None: there is none."""

@@ -10,7 +10,7 @@ be read several times; `put` makes that one message.
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Protocol
 from uuid import UUID
@@ -82,6 +82,15 @@ class Depth:
     oldest_id: UUID | None = None
     set_aside: int = 0
     """Messages that the database refuses for themselves."""
+
+    def with_more(self, messages: Sequence[SpooledMessage], size: int) -> "Depth":
+        """Return it with messages that were kept since."""
+        return replace(
+            self,
+            messages=self.messages + len(messages),
+            bytes=self.bytes + size,
+            oldest_id=self.oldest_id or messages[0].message.message_id,
+        )
 
 
 class KeptPlaces:

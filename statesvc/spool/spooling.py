@@ -8,6 +8,7 @@ the time that it took.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -20,7 +21,9 @@ from statesvc.database.breaker import DatabaseBreaker
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.wakeup import INBOX, Wakes
 from statesvc.spool.drainer import SQL, Drainer, ServerClock
-from statesvc.spool.spool import Spool, SpooledMessage, SpoolRefusedError
+from statesvc.spool.spool import Spool, SpooledMessage, SpoolRefusedError, age_seconds
+from statesvc.telemetry import gauges
+from statesvc.telemetry.metrics import Telemetry
 
 # Longest wait of a push for the database, and of a probe that closes the breaker. The rest of the
 # 300 ms to an ACK is for the write to the spool.
@@ -44,7 +47,6 @@ class Spooling:
     """Drains from `start` to `close`. `pool` stores new pushes.
 
     `check` judges a database that is back before the breaker closes; its own errors end the task.
-    `kept` hears of each message that is kept.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class Spooling:
         check: Callable[[psycopg.AsyncConnection[Any]], Awaitable[None]] | None = None,
     ) -> None:
         self.spool = spool
-        self.kept: Callable[[], None] = lambda: None
+        self._kept: Callable[[], None] = lambda: None
         self.pushes = 0
         """New pushes, counted by who makes them."""
         self._wanted = asyncio.Event()
@@ -77,6 +79,19 @@ class Spooling:
     def tasks(self) -> list[asyncio.Task[None]]:
         return [] if self._task is None else [self._task]
 
+    def observe(self, telemetry: Telemetry) -> None:
+        waiting = self.spool.waiting
+
+        def oldest() -> float:
+            message_id = waiting().oldest_id
+            return 0.0 if message_id is None else age_seconds(message_id)
+
+        telemetry.ingest_spooled.add(0)
+        self._kept = partial(telemetry.ingest_spooled.add, 1)
+        telemetry.observe(gauges.SPOOL_MESSAGES, lambda: [(float(waiting().messages), {})])
+        telemetry.observe(gauges.SPOOL_BYTES, lambda: [(float(waiting().bytes), {})])
+        telemetry.observe(gauges.SPOOL_OLDEST, lambda: [(oldest(), {})])
+
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="spool-drain")
 
@@ -94,7 +109,7 @@ class Spooling:
             self._failure = failure
             return None
         self._failure = None
-        self.kept()
+        self._kept()
         if self.breaker.is_closed:
             # the drain that the opened breaker woke may have been here before the message
             self._wanted.set()

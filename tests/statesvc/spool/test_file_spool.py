@@ -25,6 +25,7 @@ async def drained(spool: FileSpool) -> list[SpooledMessage]:
             found += portion.messages
             place = portion.end
             await source.settle(place)
+            await source.depth(place)
         if source.has_ended:
             await spool.forget(source)
     return found
@@ -103,6 +104,41 @@ async def test_a_full_disk_refuses_and_loses_nothing_kept(tmp_path: Path, keyrin
     last = sealed(keyring, "last")
     await spool.keep(last)
     assert await drained(spool) == [first, last]
+    await spool.close()
+
+
+async def test_a_failed_sync_is_never_acknowledged_nor_built_upon(
+    tmp_path: Path, keyring: Keyring
+) -> None:
+    failing = False
+
+    def sync(_descriptor: int) -> None:
+        if failing:
+            raise OSError(28, "No space left on device")
+
+    spool = FileSpool(tmp_path, BOUNDS, sync=sync)
+    first, last = sealed(keyring, "first"), sealed(keyring, "last")
+    await spool.keep(first)
+    failing = True
+    for _ in range(3):
+        with pytest.raises(SpoolRefusedError, match="No space left"):
+            await spool.keep(sealed(keyring, "refused"))
+    failing = False
+    await spool.keep(last)
+    assert len(await asyncio.to_thread(files, tmp_path)) == 2
+    assert await drained(spool) == [first, last]
+    await spool.close()
+
+
+async def test_a_drained_journal_is_removed_and_another_begun(
+    tmp_path: Path, keyring: Keyring
+) -> None:
+    spool = FileSpool(tmp_path, BOUNDS)
+    for body in "ab":
+        await spool.keep(sealed(keyring, body))
+        assert len(await drained(spool)) == 1
+        assert await drained(spool) == []
+        assert await asyncio.to_thread(files, tmp_path) == []
     await spool.close()
 
 
