@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Final, NamedTuple
+from typing import Final
 
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
 _FUNCTIONS: Final = "functions"
@@ -20,7 +20,7 @@ _CONCURRENT_INDEX: Final = re.compile(
 _INDEX_FILE: Final = re.compile(
     r"(?:\s*--[^\n]*\n)*"
     + _CONCURRENT_INDEX.pattern
-    + r"\s+IF\s+NOT\s+EXISTS\s+(?P<name>\w+)\s+ON\s+(?:ONLY\s+)?(?P<schema>\w+)\.(?P<table>\w+)\s+(?P<keys>[^;]+);?\s*",
+    + r"\s+IF\s+NOT\s+EXISTS\s+(?P<name>\w+)\s+ON\s+(?P<schema>\w+)\.\w+\s+[^;]+;?\s*",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -45,8 +45,9 @@ class Migration:
         return _sha256(self.text)
 
     @property
-    def index(self) -> "ConcurrentIndex | None":
-        """The index that the file builds outside a transaction; None: it is one transaction.
+    def index(self) -> str | None:
+        """Name of the index that the file builds outside a transaction; None: it is one
+        transaction.
 
         Raises `MigrationError` where it does more, or could not run again after a crash.
         """
@@ -58,19 +59,8 @@ class Migration:
                 f"{self.label}: write CREATE INDEX CONCURRENTLY IF NOT EXISTS name ON schema.table,"
                 " and nothing else, so that the file can run again"
             )
-        return ConcurrentIndex(**found.groupdict())
-
-
-class ConcurrentIndex(NamedTuple):
-    """An index that is built while traffic goes on.
-
-    It lives in its table's schema. `keys`: the rest of the statement.
-    """
-
-    schema: str
-    name: str
-    table: str
-    keys: str
+        # it lives in its table's schema
+        return f"{found['schema']}.{found['name']}"
 
 
 @dataclass(frozen=True, slots=True)

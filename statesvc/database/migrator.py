@@ -21,7 +21,6 @@ from psycopg import AsyncConnection, sql
 
 from statesvc.database.log_guard import install_guard
 from statesvc.database.migration_files import (
-    ConcurrentIndex,
     FunctionFile,
     Ledger,
     Migration,
@@ -162,52 +161,14 @@ async def _apply_whole(
         await _record(connection, migration, begun)
 
 
-async def _build_index(
-    connection: AsyncConnection[Any], index: ConcurrentIndex, statement: str
-) -> None:
-    if await _value(connection, _SQL["is_partitioned"], index._asdict()):
-        await _index_partitions(connection, index)
-    else:
-        await _build_concurrently(connection, index, statement)
-
-
-async def _build_concurrently(
-    connection: AsyncConnection[Any], index: ConcurrentIndex, statement: str
-) -> None:
+async def _build_index(connection: AsyncConnection[Any], name: str, statement: str) -> None:
     # a concurrent build waits for every older transaction, blocking no one meanwhile
     await connection.execute(_SQL["wait_longer"])
     # a build that was broken off leaves an invalid index, which IF NOT EXISTS would keep for ever
-    if await _value(connection, _SQL["is_invalid_index"], index._asdict()):
-        await connection.execute(
-            sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(
-                sql.Identifier(index.schema, index.name)
-            )
-        )
+    if await _value(connection, _SQL["is_invalid_index"], {"name": name}):
+        await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
     await connection.execute(statement.encode())
     await connection.execute(_SQL["wait_briefly"])
-
-
-async def _index_partitions(connection: AsyncConnection[Any], index: ConcurrentIndex) -> None:
-    """Declare on the parent alone, build on each partition, attach: PostgreSQL builds none on a
-    partitioned table concurrently.
-    """
-    await connection.execute(
-        f"CREATE INDEX IF NOT EXISTS {index.name} ON ONLY {index.schema}.{index.table}"
-        f" {index.keys}".encode()
-    )
-    # again, because a partition may be made meanwhile
-    while partition := await _value(connection, _SQL["partition_without_index"], index._asdict()):
-        part = index._replace(name=f"{partition}_{index.name}", table=partition)
-        build = (
-            f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {part.name} ON {part.schema}.{part.table}"
-            f" {part.keys}"
-        )
-        await _build_concurrently(connection, part, build)
-        await connection.execute(
-            sql.SQL("ALTER INDEX {} ATTACH PARTITION {}").format(
-                sql.Identifier(index.schema, index.name), sql.Identifier(part.schema, part.name)
-            )
-        )
 
 
 async def _record(connection: AsyncConnection[Any], migration: Migration, begun: float) -> None:

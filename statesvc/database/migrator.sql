@@ -50,25 +50,7 @@ VALUES (%(version)s, %(name)s, %(sha256)s, clock_timestamp(), %(duration_ms)s);
 
 -- name: is_invalid_index
 -- Return whether this index is left over from a concurrent build that failed. Such a one still guards its key, but serves no query.
-SELECT EXISTS (
-    SELECT FROM pg_index
-    WHERE indexrelid = to_regclass(quote_ident(%(schema)s) || '.' || quote_ident(%(name)s)) AND NOT indisvalid
-);
-
--- name: is_partitioned
--- Return whether this table is partitioned.
-SELECT EXISTS (
-    SELECT FROM pg_class WHERE oid = to_regclass(quote_ident(%(schema)s) || '.' || quote_ident(%(table)s)) AND relkind = 'p'
-);
-
--- name: partition_without_index
--- Return the next partition of a table that has no part of this index yet.
-SELECT c.relname FROM pg_inherits t JOIN pg_class c ON c.oid = t.inhrelid
-WHERE t.inhparent = to_regclass(quote_ident(%(schema)s) || '.' || quote_ident(%(table)s)) AND NOT EXISTS (
-    SELECT FROM pg_inherits i JOIN pg_index x ON x.indexrelid = i.inhrelid
-    WHERE i.inhparent = to_regclass(quote_ident(%(schema)s) || '.' || quote_ident(%(name)s)) AND x.indrelid = c.oid)
-ORDER BY c.relname
-LIMIT 1;
+SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(%(name)s) AND NOT indisvalid);
 
 -- name: who
 -- Return the role of this connection.

@@ -45,10 +45,7 @@ _SETTINGS: Final = {
     "STATESVC_LOG_FORMAT": "json",
 }
 _EXPAND: Final = "ALTER TABLE statesvc.shipment ADD COLUMN trial text;\n"
-_EVENT_INDEX: Final = (
-    "CREATE INDEX CONCURRENTLY IF NOT EXISTS event_trial ON statesvc.event (occurred_at);\n"
-)
-_SHIPMENT_INDEX: Final = (
+_INDEX: Final = (
     "CREATE INDEX CONCURRENTLY IF NOT EXISTS shipment_trial ON statesvc.shipment (trial);\n"
 )
 _FUNCTION: Final = "CREATE FUNCTION statesvc.trial() RETURNS int LANGUAGE sql IMMUTABLE RETURN 2;\n"
@@ -69,8 +66,7 @@ def next_release(folder: Path) -> Mapping[str, str]:
         )
     migrations = folder / "migrations"
     (migrations / "0901_trial.sql").write_text(_EXPAND)
-    (migrations / "0902_event_trial.sql").write_text(_EVENT_INDEX)
-    (migrations / "0903_shipment_trial.sql").write_text(_SHIPMENT_INDEX)
+    (migrations / "0902_shipment_trial.sql").write_text(_INDEX)
     (migrations / "functions" / "trial.sql").write_text(_FUNCTION)
     changed = migrations / "functions" / "has_code.sql"
     changed.write_text(f"{changed.read_text()}\n-- as the trial has it\n")
