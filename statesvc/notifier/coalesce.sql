@@ -24,45 +24,43 @@ FROM (
 GROUP BY w.shipment_id ORDER BY w.shipment_id;
 
 -- name: lock_waiting
--- Return what waits of these shipments without a lease, with all attempts at it, those before a replay included. One that stands for others
--- already is not given more to stand for.
-SELECT o.shipment_id, o.sequence, o.earlier_attempts + o.attempts, EXISTS (
-    SELECT FROM statesvc.notification_gap g
-    WHERE g.shipment_id = o.shipment_id AND g.sequence = o.sequence AND g.subscription_id = o.subscription_id)
-FROM statesvc.outbox o
+-- Lock what waits of these shipments without a lease, and return it.
+SELECT o.shipment_id, o.sequence FROM statesvc.outbox o
 WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id = ANY (%(shipment_ids)b::uuid[])
     AND (o.token IS NULL OR o.available_at <= statesvc.clock()) AND o.sequence > 0
 ORDER BY o.shipment_id, o.sequence FOR UPDATE OF o SKIP LOCKED;
 
--- name: read_skipped
--- Return what the notifications that are left out stand for themselves, in the order that was asked for; and of that, what has not ended
--- yet.
-SELECT g.skipped, g.from_sequence, g.to_sequence, CASE WHEN NOT EXISTS (
-    SELECT FROM statesvc.attempt a
-    WHERE a.shipment_id = u.shipment_id AND a.sequence = u.sequence AND a.subscription_id = %(subscription_id)s
-        AND a.recorded_at > g.recorded_at AND a.outcome <> 'late') THEN g.covers END
-FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[]) WITH ORDINALITY AS u(shipment_id, sequence, place)
-LEFT JOIN statesvc.notification_gap g
-    ON g.shipment_id = u.shipment_id AND g.sequence = u.sequence AND g.subscription_id = %(subscription_id)s
-ORDER BY u.place;
-
--- name: write_gaps
--- Have notifications say what they stand for.
-INSERT INTO statesvc.notification_gap (shipment_id, sequence, subscription_id, recorded_at, skipped, from_sequence, to_sequence, covers)
-SELECT u.shipment_id, u.sequence, %(subscription_id)s, statesvc.clock(), u.skipped, u.from_sequence, u.to_sequence,
-    string_to_array(u.covers, ' ')::int[]
-FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[], %(skipped)b::int[], %(from_sequences)b::int[], %(to_sequences)b::int[],
-    %(covers)b::text[])
-    AS u(shipment_id, sequence, skipped, from_sequence, to_sequence, covers);
-
--- name: take_out
--- Take what is left out from the outbox; it was locked.
-DELETE FROM statesvc.outbox o
-USING unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(shipment_id, sequence)
-WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence;
-
--- name: bring_forward
--- Make due what stands for others, which need not wait for the retry of one of them.
-UPDATE statesvc.outbox o SET available_at = t.at
-FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(shipment_id, sequence) CROSS JOIN (SELECT statesvc.clock() AS at) t
-WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence AND o.available_at > t.at;
+-- name: collapse
+-- Have the last of each shipment stand for those before it, which leave the outbox: one that was never tried, before a replay neither, and
+-- stands for none yet. It says what those stood for themselves, covers of that what has not ended, and need not wait for the retry of one
+-- of them. Return how many were left out. What is given was locked.
+WITH waiting AS MATERIALIZED (
+    SELECT o.ctid AS row_id, o.shipment_id, o.sequence, o.earlier_attempts + o.attempts AS attempts, g.skipped, g.from_sequence,
+        CASE WHEN NOT EXISTS (
+            SELECT FROM statesvc.attempt a
+            WHERE a.shipment_id = g.shipment_id AND a.sequence = g.sequence AND a.subscription_id = g.subscription_id
+                AND a.recorded_at > g.recorded_at AND a.outcome <> 'late') THEN g.covers END AS covers,
+        o.sequence = max(o.sequence) OVER (PARTITION BY o.shipment_id) AS is_last
+    FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(shipment_id, sequence)
+    JOIN statesvc.outbox o
+        ON o.shipment_id = u.shipment_id AND o.sequence = u.sequence AND o.subscription_id = %(subscription_id)s
+    LEFT JOIN statesvc.notification_gap g
+        ON g.shipment_id = o.shipment_id AND g.sequence = o.sequence AND g.subscription_id = o.subscription_id
+), skipped AS MATERIALIZED (
+    SELECT w.*, l.sequence AS stands_for_it, l.row_id AS its_row_id
+    FROM waiting w JOIN waiting l ON l.shipment_id = w.shipment_id AND l.is_last AND NOT w.is_last
+    WHERE l.attempts = 0 AND l.skipped IS NULL
+), taken_out AS (
+    DELETE FROM statesvc.outbox o WHERE o.ctid = ANY (ARRAY(SELECT k.row_id FROM skipped k))
+), brought_forward AS (
+    UPDATE statesvc.outbox o SET available_at = t.at FROM (SELECT statesvc.clock() AS at) t
+    WHERE o.ctid = ANY (ARRAY(SELECT k.its_row_id FROM skipped k)) AND o.available_at > t.at
+), written AS (
+    INSERT INTO statesvc.notification_gap (shipment_id, sequence, subscription_id, recorded_at, skipped, from_sequence, to_sequence, covers)
+    SELECT k.shipment_id, k.stands_for_it, %(subscription_id)s, statesvc.clock(), count(*) + coalesce(sum(k.skipped), 0),
+        min(coalesce(k.from_sequence, k.sequence)), max(k.sequence), ARRAY(
+            SELECT DISTINCT c.sequence FROM skipped s CROSS JOIN LATERAL unnest(array_append(s.covers, s.sequence)) AS c(sequence)
+            WHERE s.shipment_id = k.shipment_id ORDER BY c.sequence)
+    FROM skipped k GROUP BY k.shipment_id, k.stands_for_it
+)
+SELECT count(*) FROM skipped;

@@ -7,17 +7,15 @@ import hashlib
 from typing import Any
 from uuid import UUID
 
-import hypothesis.strategies as st
 import orjson
 from aiohttp import web
-from hypothesis import given
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import ended_context
 from statesvc.delivery.attempt_part import opened_part, parts_by_number
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.sealed_parts import open_part
-from statesvc.notifier.coalesce import Coalescer, Waiting, collapses, overfull
+from statesvc.notifier.coalesce import Coalescer, overfull
 from statesvc.notifier.housekeeping import BacklogBound
 from statesvc.subscriptions import subscription_store as store
 
@@ -97,6 +95,24 @@ async def test_what_is_under_way_is_left_alone_and_sent_before(
         await until(lambda: notifier.in_flight == 0)
     assert [got.data["sequence"] for got in receiver.received] == [1, 8]
     assert receiver.received[1].data["gap"] == {"skipped": 6, "from_sequence": 2, "to_sequence": 7}
+
+
+async def test_what_was_sent_before_never_gets_another_body(world: Any) -> None:
+    await world.notified_shipment(*range(1, 9))
+    await world.connection.execute("UPDATE statesvc.outbox SET attempts = 1 WHERE sequence = 8")
+    assert await coalesce(world) == 0
+
+
+async def test_one_that_stands_for_others_is_given_no_more(world: Any) -> None:
+    shipment_id = await world.notified_shipment(*range(1, 9))
+    assert await coalesce(world) == 7
+    await world.connection.execute(
+        "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at,"
+        " created_at) SELECT o.subscription_id, o.shipment_id, 3, o.available_at, o.created_at"
+        " FROM statesvc.outbox o"
+    )
+    assert await coalesce(world, count_max=1) == 0
+    assert sorted(await waiting(world)) == [(shipment_id, 3), (shipment_id, 8)]
 
 
 async def test_a_gap_counts_the_gaps_that_it_swallows(
@@ -205,25 +221,3 @@ async def test_a_running_notifier_keeps_the_backlog_of_a_paused_subscription_wit
 
     async with world.notifier(backlog=FEW):
         await until(collapsed)
-
-
-waiting_rows = st.lists(
-    st.builds(
-        Waiting,
-        shipment_id=st.sampled_from([UUID(int=1), UUID(int=2)]),
-        sequence=st.integers(1, 50),
-        attempts=st.integers(0, 2),
-        stands=st.booleans(),
-    ),
-    unique_by=lambda one: (one.shipment_id, one.sequence),
-).map(lambda rows: sorted(rows, key=lambda one: (one.shipment_id, one.sequence)))
-
-
-@given(waiting_rows)
-def test_only_the_last_stands_and_only_if_it_was_never_sent(rows: list[Waiting]) -> None:
-    for collapse in collapses(rows):
-        mine = [row for row in rows if row.shipment_id == collapse.last.shipment_id]
-        assert [*collapse.skipped, collapse.last] == mine
-        assert len(mine) > 1
-        assert collapse.last.attempts == 0
-        assert not collapse.last.stands
