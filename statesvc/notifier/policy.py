@@ -9,7 +9,6 @@ to replay. Lock order: ARCHITECTURE.md; the review waits for no lock.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
@@ -76,35 +75,6 @@ _BLAMED: Final = frozenset(
         AttemptOutcome.DENIED,
     }
 )
-
-
-class Judgement(Enum):
-    """Decision about a receiver."""
-
-    WAIT = "wait"
-    WARN = "warn"
-    DISABLE = "disable"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failing:
-    """`failures` attempts since the last delivery, the first at `since`, the last at `last_at`."""
-
-    since: datetime
-    last_at: datetime
-    failures: int
-    warned_at: datetime | None
-
-
-def judge(failing: Failing, *, now: datetime) -> Judgement:
-    lasts = now - failing.since
-    # both: a burst of failures, then a quiet day, is not a receiver that fails all day
-    if failing.last_at - failing.since < SPREAD_MIN or lasts < WARN_AFTER:
-        return Judgement.WAIT
-    if lasts >= DISABLE_AFTER and failing.failures >= FAILURES_MIN:
-        return Judgement.DISABLE
-    # once a period of failures; a delivery forgets it, and the next period warns anew
-    return Judgement.WAIT if failing.warned_at else Judgement.WARN
 
 
 def blames_receiver(outcome: AttemptOutcome) -> bool:
@@ -221,46 +191,27 @@ async def review(connection: AsyncConnection[Any]) -> list[Notice]:
         cursor = await connection.execute(
             _SQL["read_failing"], {**REVIEW_BOUNDS, "limit": REVIEWED_AT_ONCE}
         )
-        for (
-            subscription_id,
-            since,
-            last_at,
-            failures,
-            warned_at,
-            outcome,
-            status_code,
-            now,
-        ) in await cursor.fetchall():
-            last = outcome if status_code is None else f"{outcome}, status {status_code}"
-            match judge(
-                Failing(since=since, last_at=last_at, failures=failures, warned_at=warned_at),
-                now=now,
-            ):
-                case Judgement.DISABLE:
-                    why = (
-                        f"all {failures} attempts failed since {rfc3339(since)}, the last one:"
-                        f" {last}"
-                    )
-                    disabled = await disable(connection, [subscription_id], why=why, now=now)
-                    actions += disabled.actions
-                    notices += disabled.notices
-                case Judgement.WARN:
-                    warned.append(subscription_id)
-                    details = {
-                        "failing_since": rfc3339(since),
-                        "failures": failures,
-                        "last": last,
-                        "what_to_do": WHAT_IS_AHEAD,
-                    }
-                    notice = Notice(
-                        kind=NoticeKind.FAILING, target=_target(subscription_id), details=details
-                    )
-                    # in the transaction that marks it as warned: a crash neither repeats nor loses
-                    # the notice
-                    await write_notices(connection, [notice], now=now)
-                    notices.append(notice)
-                case Judgement.WAIT:
-                    pass
+        for subscription_id, since, failures, last, ends, now in await cursor.fetchall():
+            if ends:
+                why = f"all {failures} attempts failed since {rfc3339(since)}, the last one: {last}"
+                disabled = await disable(connection, [subscription_id], why=why, now=now)
+                actions += disabled.actions
+                notices += disabled.notices
+                continue
+            warned.append(subscription_id)
+            details = {
+                "failing_since": rfc3339(since),
+                "failures": failures,
+                "last": last,
+                "what_to_do": WHAT_IS_AHEAD,
+            }
+            notice = Notice(
+                kind=NoticeKind.FAILING, target=_target(subscription_id), details=details
+            )
+            # in the transaction that marks it as warned: a crash neither repeats nor loses the
+            # notice
+            await write_notices(connection, [notice], now=now)
+            notices.append(notice)
         if warned:
             await connection.execute(_SQL["warned"], {"subscription_ids": warned, "now": now})
         # last: it takes the batch's time and id, after every lock

@@ -22,14 +22,18 @@ ON CONFLICT (subscription_id) DO UPDATE SET last_at = EXCLUDED.last_at, failures
     last_outcome = EXCLUDED.last_outcome, last_status_code = EXCLUDED.last_status_code;
 
 -- name: read_failing
--- Return the live subscriptions whose receivers have failed for so long that they are to be reviewed. What another holds is left out:
--- nothing here waits for a lock.
-SELECT s.subscription_id, f.since, f.last_at, f.failures, f.warned_at, f.last_outcome, f.last_status_code, statesvc.clock()
-FROM statesvc.subscription_failing f JOIN statesvc.subscription s ON s.subscription_id = f.subscription_id
-WHERE f.since <= statesvc.clock() - make_interval(secs => %(warn_seconds)s::float8)
-    AND f.last_at - f.since >= make_interval(secs => %(spread_seconds)s::float8)
-    AND (f.warned_at IS NULL
-        OR f.since <= statesvc.clock() - make_interval(secs => %(disable_seconds)s::float8) AND f.failures >= %(failures_min)s::int)
+-- Return the live subscriptions whose receivers have failed for so long that they are to be reviewed, and which to disable; of the others
+-- nobody was warned in this period of failures. A burst of failures, then a quiet day, is no receiver that fails all day. What another holds
+-- is left out: nothing here waits for a lock.
+SELECT s.subscription_id, f.since, f.failures, concat_ws(', status ', f.last_outcome, f.last_status_code), e.ends, t.now
+FROM statesvc.subscription_failing f
+JOIN statesvc.subscription s ON s.subscription_id = f.subscription_id
+CROSS JOIN (SELECT statesvc.clock() AS now) t
+CROSS JOIN LATERAL (
+    SELECT f.since <= t.now - make_interval(secs => %(disable_seconds)s::float8) AND f.failures >= %(failures_min)s::int AS ends
+) e
+WHERE f.since <= t.now - make_interval(secs => %(warn_seconds)s::float8)
+    AND f.last_at - f.since >= make_interval(secs => %(spread_seconds)s::float8) AND (f.warned_at IS NULL OR e.ends)
     AND s.deleted_at IS NULL AND s.disabled_at IS NULL AND s.paused_at IS NULL
 ORDER BY s.subscription_id LIMIT %(limit)s FOR NO KEY UPDATE OF s, f SKIP LOCKED;
 

@@ -1,7 +1,6 @@
 """Policy about subscribers that only fail, or want no more: seen by the operator, never silent."""
 
 import hashlib
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -10,16 +9,7 @@ import pytest
 
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.health.notices import Notice, NoticeKind
-from statesvc.notifier.policy import (
-    Failing,
-    Judgement,
-    ReceiverOutcomes,
-    blames_receiver,
-    judge,
-    log_notices,
-    note,
-    review,
-)
+from statesvc.notifier.policy import ReceiverOutcomes, blames_receiver, log_notices, note, review
 from statesvc.subscriptions import subscription_store as store
 from statesvc.telemetry.metrics import Telemetry
 
@@ -216,36 +206,35 @@ def test_a_notice_is_counted_by_its_kind() -> None:
     telemetry.close()
 
 
-SINCE = datetime(2026, 3, 1, tzinfo=UTC)
-AN_HOUR = timedelta(hours=1)
-
-
 @pytest.mark.parametrize(
-    ("now_hours", "last_hours", "failures", "warned", "expected"),
+    ("failing", "expected"),
     [
-        (23.9, 23.9, 500, "", Judgement.WAIT),
-        (24, 23, 2, "", Judgement.WARN),
-        (24, 11.9, 500, "", Judgement.WAIT),
-        (30, 29, 9, "warned", Judgement.WAIT),
-        (119.9, 119, 500, "warned", Judgement.WAIT),
-        (120, 119, 20, "warned", Judgement.DISABLE),
-        (120, 119, 20, "", Judgement.DISABLE),
-        (120, 119, 19, "warned", Judgement.WAIT),
-        (120, 119, 19, "", Judgement.WARN),
-        (500, 11.9, 500, "warned", Judgement.WAIT),
-        (500, 12, 20, "warned", Judgement.DISABLE),
+        ((23.9, 23.9, 500, False), []),
+        ((24, 23, 2, False), [NoticeKind.FAILING]),
+        ((24, 11.9, 500, False), []),
+        ((30, 29, 9, True), []),
+        ((119.9, 119, 500, True), []),
+        ((120, 119, 20, True), [NoticeKind.DISABLED]),
+        ((120, 119, 20, False), [NoticeKind.DISABLED]),
+        ((120, 119, 19, True), []),
+        ((120, 119, 19, False), [NoticeKind.FAILING]),
+        ((500, 11.9, 500, True), []),
+        ((500, 12, 20, True), [NoticeKind.DISABLED]),
     ],
 )
-def test_warns_after_a_day_and_disables_after_five_with_failures_enough_and_apart(
-    now_hours: float, last_hours: float, failures: int, warned: str, expected: Judgement
+async def test_warns_after_a_day_and_disables_after_five_with_failures_enough_and_apart(
+    world: Any, failing: tuple[float, float, int, bool], expected: list[NoticeKind]
 ) -> None:
-    failing = Failing(
-        since=SINCE,
-        last_at=SINCE + last_hours * AN_HOUR,
-        failures=failures,
-        warned_at=SINCE + 24 * AN_HOUR if warned else None,
+    hours, last_hours, failures, warned = failing
+    subscription_id = await world.subscribe()
+    await world.connection.execute(
+        "INSERT INTO statesvc.subscription_failing (subscription_id, since, last_at, failures,"
+        " last_outcome, warned_at) SELECT %s, f.since, f.since + make_interval(secs => %s), %s,"
+        " 'timed_out', CASE WHEN %s THEN f.since END"
+        " FROM (SELECT statesvc.clock() - make_interval(secs => %s) AS since) f",
+        (subscription_id, last_hours * HOUR, failures, warned, hours * HOUR),
     )
-    assert judge(failing, now=SINCE + now_hours * AN_HOUR) is expected
+    assert [notice.kind for notice in await review(world.connection)] == expected
 
 
 def test_what_we_could_not_sign_or_left_out_is_no_fault_of_the_receiver() -> None:
