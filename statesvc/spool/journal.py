@@ -27,7 +27,7 @@ _HEAD: Final = struct.Struct(">4sIII")
 _log = structlog.get_logger()
 
 
-class Frame(NamedTuple):
+class JournalFrame(NamedTuple):
     """`end`: the place behind it. `total`: messages of the journal up to there."""
 
     payload: bytes
@@ -87,7 +87,7 @@ class Journal:
         self._sync(self._file)
         self.size, self.total = self.size + len(frame), total
 
-    def read(self, place: int) -> Frame | None:
+    def read(self, place: int) -> JournalFrame | None:
         """Return the next sound frame behind the place; None: the end."""
         with self.path.open("rb") as file:
             file.seek(place)
@@ -105,7 +105,7 @@ class Journal:
         self.close()
 
 
-def _sound_frame(file: BinaryIO, end: int) -> Frame | None:
+def _sound_frame(file: BinaryIO, end: int) -> JournalFrame | None:
     """Return the next sound frame before the end; None: only a torn end is left."""
     began = offset = file.tell()
     while offset + _HEAD.size <= end:
@@ -116,7 +116,7 @@ def _sound_frame(file: BinaryIO, end: int) -> Frame | None:
             if zlib.crc32(payload) == checksum:
                 if offset > began:
                     _log.error("spool_damaged", files=file.name, bytes=began)
-                return Frame(payload, file.tell(), total)
+                return JournalFrame(payload, file.tell(), total)
         file.seek(offset + 1)
         skipped = file.read().find(_MAGIC)
         offset = end if skipped < 0 else offset + 1 + skipped
