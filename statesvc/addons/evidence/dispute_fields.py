@@ -1,12 +1,10 @@
 """Fields of a dispute's forms, as far as the log and the merchant's statement fill them. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any, Final
 
 from statesvc.addons.evidence.bundle_entry import BundleEntry, Milestones
 from statesvc.addons.evidence.merchant_statement import MerchantStatement, read_statement
-from statesvc.addons.evidence.place_agreement import compare_places
 from statesvc.shipments.plain_names import carrier_name
 
 # Those that report of other carriers' parcels, so that their name is not the carrier's.
@@ -34,16 +32,10 @@ def dispute_fields(bundle: Mapping[str, Any]) -> dict[str, Any]:
     """Return the bundle's members `stripe` and `place_agreement`."""
     events = [BundleEntry.of(entry) for entry in bundle["entries"] if entry["kind"] == "event"]
     milestones = Milestones.of(bundle["shipment"], events)
-    statement = read_statement(bundle)
-    ship_to = None if statement is None else statement.ship_to
-    compared = (
-        []
-        if ship_to is None
-        else [asdict(each) for each in compare_places(milestones.delivery, ship_to)]
-    )
     return {
-        "place_agreement": compared,
-        "stripe": stripe_fields(bundle["shipment"], milestones, statement),
+        # empty since 0.2
+        "place_agreement": [],
+        "stripe": stripe_fields(bundle["shipment"], milestones, read_statement(bundle)),
     }
 
 

@@ -14,21 +14,18 @@ from statesvc.addons.evidence.bundle_entry import (
     other_signers,
     words_of,
 )
-from statesvc.addons.evidence.place_agreement import Agreement, PlaceComparison
 from statesvc.background.duration import duration
 from statesvc.http.views import counted
 from statesvc.shipments.plain_names import REMARKS, spaced
 from statesvc.shipments.printed_times import days_between, stated_time, utc
 
 _NAMED_MAX: Final = 3
-_PARTS: Final[Mapping[str, str]] = {"city": "city", "postal_code": "postcode", "country": "country"}
 
 
 def remarks_of(
     bundle: Mapping[str, Any],
     entries: Sequence[BundleEntry],
     milestones: Milestones,
-    compared: Sequence[PlaceComparison],
 ) -> Iterator[str]:
     shipment = bundle["shipment"]
     by_flag = _scans_by_flag(entries, milestones)
@@ -49,12 +46,6 @@ def remarks_of(
             f"The carrier also named another signer: {entry.part['signed_by']},"
             f" {stated_time(entry.document)} (statement {entry.number})."
         )
-    for each in compared:
-        if each.agreement is Agreement.DIFFERS:
-            yield (
-                f"The {_PARTS[each.part]} of the delivery ({each.carrier}) differs from the order's"
-                f" ({each.merchant})."
-            )
     if conflicts := sum(entry.kind == "conflict" for entry in entries):
         yield (
             f"{counted(conflicts, 'statement')} came under an id that the carrier had used before,"

@@ -168,7 +168,7 @@ def _typeset(
         pages = _run(document)
     if pages is not None and pages.summary_page > 1:
         summary = document["summary"]
-        for name in ("facts", "stated", "agreement", "remarks", "notified"):
+        for name in ("facts", "stated", "remarks", "notified"):
             summary[name] = _cut(summary[name])
         pages = _run(document)
     if pages is None:
@@ -196,7 +196,7 @@ def _document(
         "made_at": report.made_at,
         "fonts": _FONTS,
         "mono": (_MONOSPACE, *_FONTS),
-        "words": {"stated": words.STATED, "compared": words.COMPARED},
+        "words": {"stated": words.STATED},
         "summary": None if is_annex else asdict(report.summary),
         "sections": [
             {**asdict(replace(section, pictures=())), "pictures": []} for section in sections

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from events.merkle.checkpoint import read_checkpoint
 from events.parsing.service_name import service_key
-from events.spelling import spelled
 from events.vocabulary import Status
 from statesvc.addons.evidence import wording as words
 from statesvc.addons.evidence.bundle_entry import (
@@ -25,10 +24,9 @@ from statesvc.addons.evidence.bundle_entry import (
 )
 from statesvc.addons.evidence.code_meanings import code_meaning
 from statesvc.addons.evidence.dispute_fields import AGGREGATORS
-from statesvc.addons.evidence.merchant_statement import MerchantStatement, ShipTo, read_statement
+from statesvc.addons.evidence.merchant_statement import MerchantStatement, read_statement
 from statesvc.addons.evidence.notified import notified_in_words
 from statesvc.addons.evidence.objections import remarks_of, used_twice
-from statesvc.addons.evidence.place_agreement import Agreement, PlaceComparison, compare_places
 from statesvc.addons.evidence.proof_of_delivery import DeliveryProof
 from statesvc.background.duration import duration
 from statesvc.http.views import counted
@@ -41,13 +39,6 @@ from statesvc.shipments.printed_times import (
     utc,
 )
 
-_AGREEMENT: Final[Mapping[Agreement, str]] = {
-    Agreement.AGREES: "agrees",
-    Agreement.IN_PART: "agrees in part",
-    Agreement.DIFFERS: "differs",
-    Agreement.NOT_COMPARABLE: "cannot be compared",
-}
-_PARTS: Final[Mapping[str, str]] = {"city": "City", "postal_code": "Postcode", "country": "Country"}
 _STEPS: Final[Mapping[Status, str]] = {
     Status.INFO_RECEIVED: "Label made",
     Status.PICKED_UP: "Picked up",
@@ -65,7 +56,7 @@ class EvidenceSummary:
     `merchant`, `case`: the head. `lead`: the answer, in pieces; those with True count most.
 
     `steps`: name, time, place, reached. `facts`: the carrier's; `stated`: the merchant's;
-    `agreement`: part, carrier, merchant, result, a line each. `check`: the foot.
+    `check`: the foot.
     """
 
     lead: Sequence[tuple[str, bool]]
@@ -76,7 +67,6 @@ class EvidenceSummary:
     remarks: Sequence[str] = field(default_factory=tuple)
     facts: Facts = field(default_factory=tuple)
     stated: Facts = field(default_factory=tuple)
-    agreement: Sequence[tuple[str, str, str, str]] = field(default_factory=tuple)
     notified: Sequence[str] = field(default_factory=tuple)
     knowledge: Sequence[str] = field(default_factory=tuple)
     check: Sequence[str] = field(default_factory=tuple)
@@ -98,15 +88,6 @@ def summary_of(
         key=lambda entry: (entry.at, entry.index),
     )
     statement = read_statement(bundle)
-    ship_to = None if statement is None else statement.ship_to
-    compared = (
-        []
-        if ship_to is None or milestones.delivery is None
-        else list(compare_places(milestones.delivery, ship_to))
-    )
-    agreement = [_comparison(each) for each in compared]
-    if compared and ship_to is not None and ship_to.line1:
-        agreement.append(_street(events, milestones, ship_to))
     return EvidenceSummary(
         merchant=_merchant(bundle, statement),
         case=_case(bundle, statement),
@@ -115,10 +96,9 @@ def summary_of(
             notice for notice in (used_twice(bundle, events), _as_of(bundle.get("as_of"))) if notice
         ],
         steps=list(_steps(milestones)),
-        remarks=list(remarks_of(bundle, entries, milestones, compared)),
+        remarks=list(remarks_of(bundle, entries, milestones)),
         facts=list(_facts(bundle, events, milestones, proofs)),
         stated=[] if statement is None else list(_stated(statement)),
-        agreement=agreement,
         notified=notified_in_words(bundle, entries),
         knowledge=list(_knowledge(bundle, events, milestones)),
         check=list(_check(bundle)),
@@ -349,41 +329,6 @@ def _stated(statement: MerchantStatement) -> Iterator[tuple[str, str]]:
 
 def _joined(*parts: str | None) -> str:
     return ", ".join(filter(None, parts))
-
-
-def _comparison(each: PlaceComparison) -> tuple[str, str, str, str]:
-    result = _AGREEMENT[each.agreement] + (f": {each.why}" if each.why else "")
-    return (
-        _PARTS[each.part],
-        each.carrier or "not stated by the carrier",
-        each.merchant or "not stated",
-        result,
-    )
-
-
-def _street(
-    events: Sequence[BundleEntry], milestones: Milestones, ship_to: ShipTo
-) -> tuple[str, str, str, str]:
-    """Return both streets, only shown: spelling alone does not decide whether two streets
-    differ.
-    """
-    shown = [] if milestones.delivery is None else [milestones.delivery, *events]
-    address = first_personal(shown, "delivery_address")
-    if address is None:
-        return (
-            "Street",
-            "not stated by the carrier",
-            ship_to.line1 or "",
-            _AGREEMENT[Agreement.NOT_COMPARABLE],
-        )
-    # only agreement is stated: spelling alone does not decide that two streets differ
-    agrees = spelled(ship_to.line1 or "") in spelled(address)
-    return (
-        "Street",
-        address,
-        ship_to.line1 or "",
-        _AGREEMENT[Agreement.AGREES if agrees else Agreement.NOT_COMPARABLE],
-    )
 
 
 def _knowledge(

@@ -376,10 +376,7 @@ def report(bundle: dict[str, Any], files: dict[str, bytes]) -> Iterator[str]:
             f" {'was sealed with it' if name in files else 'is not here, so it was NOT checked'}"
         )
     yield "Sealed by the service with the rest, and not proved by the log:"
-    yield (
-        "- what the merchant states, the comparison with its address, and the pages of the PDF:"
-        " compare them with the entries"
-    )
+    yield ("- what the merchant states, and the pages of the PDF: compare them with the entries")
     yield "Cannot be checked here:"
     yield "- that what the carrier said is true"
     yield (

@@ -35,10 +35,6 @@ person read it is not known here.
 Stated by the merchant when it asked for this document. The carrier said nothing of it.
 """)
 
-(COMPARED,) = _paragraphs("""
-Compared by spelling. Capitals, accents and punctuation do not matter.
-""")
-
 HOW_TO_VERIFY: Final = _paragraphs("""
 Every line of this document is an entry of an append-only log. The entries are the leaves of a Merkle tree (RFC 9162); the tree's head
 is signed and published again and again, so that no entry can be changed, removed or inserted later without the signed heads disagreeing.

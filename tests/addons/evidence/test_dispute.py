@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from events.vocabulary import Kind, Status
@@ -26,12 +24,7 @@ from statesvc.addons.evidence.check_bundle import check
 from statesvc.addons.evidence.evidence_forms import html_of, print_form
 from statesvc.addons.evidence.evidence_report import report_of
 from statesvc.addons.evidence.gather import UnknownShipmentError
-from statesvc.addons.evidence.merchant_statement import (
-    MerchantStatement,
-    ShipTo,
-    statement_commitment,
-)
-from statesvc.addons.evidence.place_agreement import Agreement, compare_places
+from statesvc.addons.evidence.merchant_statement import MerchantStatement, statement_commitment
 from statesvc.addons.evidence.verify_bundle import NotEvidenceError, read_evidence
 from tests.addons.evidence.test_bundle import (
     NUMBER,
@@ -116,11 +109,7 @@ async def test_what_the_merchant_states_is_marked_so_and_bound_to_the_entry_by_i
     html = html_of(report_of(bundle)).decode()
     assert "Stated by the merchant" in html
     assert "Evergreen Terrace 742, SPRINGFIELD IL, US" in html
-    assert [each["agreement"] for each in bundle["place_agreement"]] == [
-        "agrees",
-        "cannot_be_compared",
-        "agrees",
-    ]
+    assert bundle["place_agreement"] == []
     assert bundle["stripe"] == {
         "customer_name": "Erika Mustermann",
         "customer_email_address": "erika@example.com",
@@ -200,76 +189,6 @@ async def test_the_service_is_what_the_carrier_last_called_it_and_both_verifiers
         assert both(resealed, keys_of(resealed)) == (False, service is None), (
             "the one in one file folds no state"
         )
-
-
-def _delivery(**place: Any) -> BundleEntry:
-    return BundleEntry(
-        1,
-        "event",
-        {"location": {name: value for name, value in place.items() if value}},
-        {},
-        "none",
-    )
-
-
-@pytest.mark.parametrize(
-    ("carrier", "merchant", "agreement"),
-    [
-        ("MÜNCHEN", "Muenchen", "agrees"),
-        ("Munchen", "München", "agrees"),
-        ("Oderweg 2, AMSTERDAM", "amsterdam", "agrees"),
-        ("St. Louis", "Saint Louis", "agrees"),
-        ("York", "New York", "differs"),
-        ("潍坊市", "Weifang", "cannot_be_compared"),
-        ("潍坊市", "潍坊市", "agrees"),
-        ("潍坊市", "深圳市", "differs"),
-        (None, "Weifang", "cannot_be_compared"),
-        ("Weifang", None, "cannot_be_compared"),
-    ],
-)
-def test_cities_are_compared_by_spelling(
-    carrier: str | None, merchant: str | None, agreement: str
-) -> None:
-    (city, *_) = compare_places(_delivery(city=carrier), ShipTo(city=merchant))
-    assert city.agreement == agreement
-    assert bool(city.why) == (agreement == "cannot_be_compared")
-
-
-@pytest.mark.parametrize(
-    ("carrier", "merchant", "agreement"),
-    [
-        ("1043 AG", "1043ag", "agrees"),
-        ("62701", "62701-1234", "agrees_in_part"),
-        ("627", "62701", "agrees_in_part"),
-        ("62", "62701", "differs"),
-        ("62702", "62701", "differs"),
-    ],
-)
-def test_postcodes_are_compared_without_blanks_and_as_far_as_both_go(
-    carrier: str, merchant: str, agreement: str
-) -> None:
-    (_, postcode, _) = compare_places(_delivery(postal_code=carrier), ShipTo(postal_code=merchant))
-    assert postcode.agreement == agreement
-
-
-@pytest.mark.slow
-@given(st.text(max_size=20), st.text(max_size=20))
-def test_a_comparison_of_any_texts_ends_and_is_symmetric_where_none_is_a_list(
-    carrier: str, merchant: str
-) -> None:
-    def city(first: str, second: str) -> Agreement:
-        return next(
-            iter(compare_places(_delivery(city=first), ShipTo.model_construct(city=second)))
-        ).agreement
-
-    if "," not in carrier + merchant:
-        assert city(carrier, merchant) == city(merchant, carrier)
-
-
-def test_without_a_delivery_nothing_can_be_compared() -> None:
-    assert {
-        each.why for each in compare_places(None, ShipTo(city="A", postal_code="1", country="NL"))
-    } == {"no delivery was reported"}
 
 
 @pytest.mark.parametrize(
@@ -435,6 +354,4 @@ def test_the_place_of_a_delivery_is_taken_as_exact_as_the_reader_may_see_it() ->
     shown = BundleEntry(
         1, "event", {"location": {"postal_code": "627"}}, {"postal_code": "62701"}, "opened"
     )
-    assert [each.agreement for each in compare_places(shown, ShipTo(postal_code="62701"))][
-        1
-    ] == "agrees"
+    assert shown.location == {"postal_code": "62701"}

@@ -66,11 +66,7 @@ async def test_evidence_for_a_case_is_on_record_and_nothing_of_the_statement_is(
         assert (response.status, response.content_type) == (200, "application/zip")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         bundle = json.loads(archive.read("evidence.json"))
-    assert [each["agreement"] for each in bundle["place_agreement"]] == [
-        "agrees",
-        "cannot_be_compared",
-        "agrees",
-    ]
+    assert bundle["stated"]["statement"] == stated
     entries = await (
         await api.connection.execute(
             "SELECT canonical FROM statesvc.action WHERE verb = 'make_evidence'"

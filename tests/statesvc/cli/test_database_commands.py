@@ -269,9 +269,7 @@ async def test_evidence_is_written_and_verified_without_a_database(
         "2999-01-01T00:00:00Z",
     )
     with ZipFile(zipped) as archive:
-        assert (
-            json.loads(archive.read("evidence.json"))["place_agreement"][0]["agreement"] == "agrees"
-        )
+        assert json.loads(archive.read("evidence.json"))["stated"]["statement"]["case"] == "7"
     monkeypatch.chdir(tmp_path)
     said = await here("evidence", "ups", "1z-evidence")
     assert "evidence-ups-1z-evidence.zip: " in said
