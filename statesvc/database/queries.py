@@ -2,6 +2,7 @@
 
 A `.sql` file beside its module holds `-- name: some_query` blocks, whose first comment line states
 their purpose; parameters are psycopg's `%(name)s` (text) or `%(name)b` (binary, for arrays).
+`-- part: some_part` is text that the blocks after it share: `{some_part}`.
 
 psycopg dumps an array member by member, each through a dumper of its own; a worker sends eighty
 members an event. Here whole columns are encoded in PostgreSQL's binary form, at a third of the
@@ -22,20 +23,26 @@ from psycopg.abc import Buffer
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_BLOCK = re.compile(r"^-- (name|part): (\w+)\n", re.MULTILINE)
 
 
 class Queries(Mapping[str, LiteralString]):
     def __init__(self, text: str, origin: str) -> None:
-        parts = _NAME.split(text)
-        names = parts[1::2]
+        _, *blocks = _BLOCK.split(text)
+        names = blocks[1::3]
         duplicated = {name for name in names if names.count(name) > 1}
         if duplicated:
             raise ValueError(f"{origin}: query names stand twice: {', '.join(sorted(duplicated))}")
-        self._queries = {
-            name: cast("LiteralString", body.strip().rstrip(";"))
-            for name, body in zip(names, parts[2::2], strict=True)
-        }
+        self._queries: dict[str, LiteralString] = {}
+        parts: dict[str, str] = {}
+        for kind, name, body in zip(blocks[::3], names, blocks[2::3], strict=True):
+            whole = body.strip().rstrip(";")
+            for part, shared in parts.items():
+                whole = whole.replace(f"{{{part}}}", shared)
+            if kind == "part":
+                parts[name] = whole
+            else:
+                self._queries[name] = cast("LiteralString", whole)
 
     def __getitem__(self, name: str) -> LiteralString:
         return self._queries[name]

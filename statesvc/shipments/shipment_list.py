@@ -133,17 +133,13 @@ async def list_shipments(
         "limit": limit + 1,
     }
     is_of_numbers = wanted.numbers is not None or wanted.attached_to is not None
-    query = (
-        "list_shipments_of_references"
-        if wanted.attached_to is not None
-        else "list_shipments_of_number"
-        if is_of_numbers
-        else "list_newest_shipments"
+    page, scan_end = (
+        ("list_newest_shipments", "newest_scan_end")
         if wanted.newest_first
-        else "list_shipments"
+        else ("list_shipments", "scan_end")
     )
     cursor = connection.cursor(binary=True, row_factory=dict_row)
-    await cursor.execute(_SQL[query], parameters)
+    await cursor.execute(_SQL["list_shipments_of_numbers" if is_of_numbers else page], parameters)
     rows = [stored_shipment(row) for row in await cursor.fetchall()]
     # one more than the page was read, only to know of the next page
     if len(rows) > limit:
@@ -152,11 +148,7 @@ async def list_shipments(
     # by number all shipments are read: there is no end of a scan to go on from
     if is_of_numbers:
         return rows, None
-    end = await (
-        await connection.execute(
-            _SQL["newest_scan_end" if wanted.newest_first else "scan_end"], parameters, binary=True
-        )
-    ).fetchone()
+    end = await (await connection.execute(_SQL[scan_end], parameters, binary=True)).fetchone()
     return rows, None if end is None else ListPosition(*end)
 
 
@@ -206,13 +198,15 @@ async def list_with_awaited(
 
 
 def _wanted_numbers(wanted: ShipmentFilter) -> dict[str, Any]:
-    numbers = None if wanted.numbers is None else list(wanted.numbers)
-    if wanted.attached_to is None:
-        return {"numbers": numbers}
-    fitting = [each for each in wanted.attached_to if numbers is None or each.number in numbers]
+    numbers = wanted.numbers or ()
+    sought: Sequence[tuple[str | None, str]] = [(wanted.carrier_id, each) for each in numbers]
+    if wanted.attached_to is not None:
+        sought = [
+            each for each in wanted.attached_to if wanted.numbers is None or each.number in numbers
+        ]
     return {
-        "carrier_ids": [each.carrier_id for each in fitting],
-        "numbers": [each.number for each in fitting],
+        "carrier_ids": [carrier_id for carrier_id, _ in sought],
+        "numbers": [number for _, number in sought],
     }
 
 

@@ -1,129 +1,73 @@
+-- part: columns
+SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
+    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
+    t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
+
+-- part: fits
+(%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
+    AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
+    AND (%(service)s::text IS NULL OR lower(s.service) = lower(%(service)s))
+    AND (%(flag)s::text IS NULL OR %(flag)s = ANY (s.flags)) AND (%(statuses)s::text[] IS NULL OR s.status = ANY (%(statuses)s))
+
+-- part: bounds
+recorded_at > %(since)s::timestamptz AND recorded_at < %(before)s::timestamptz
+
+-- part: later
+(recorded_at, shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid) AND {bounds}
+    ORDER BY recorded_at, shipment_id LIMIT %(scan_max)s
+
+-- part: earlier
+(recorded_at, shipment_id) < (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid) AND {bounds}
+    ORDER BY recorded_at DESC, shipment_id DESC LIMIT %(scan_max)s
+
 -- name: list_shipments
 -- Return a page of shipments, the longest unchanged first: one that changes while the pages are read moves to the end, and is not missed.
 -- Looks at `scan_max` shipments at most, so that a filter which fits few of them costs no more than a full page. Open ones and those at
 -- their end are two ranges of one index: a filter that means one of them never reads the other.
-SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
-    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
-    t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
+{columns}
 FROM (
-    (
-        SELECT * FROM statesvc.shipment
-        WHERE NOT terminal AND %(open)s AND (recorded_at, shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
-            AND recorded_at < %(before)s::timestamptz
-        ORDER BY recorded_at, shipment_id LIMIT %(scan_max)s
-    ) UNION ALL (
-        SELECT * FROM statesvc.shipment
-        WHERE terminal AND %(ended)s AND (recorded_at, shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
-            AND recorded_at < %(before)s::timestamptz
-        ORDER BY recorded_at, shipment_id LIMIT %(scan_max)s
-    )
+    (SELECT * FROM statesvc.shipment WHERE NOT terminal AND %(open)s AND {later})
+    UNION ALL (SELECT * FROM statesvc.shipment WHERE terminal AND %(ended)s AND {later})
     ORDER BY recorded_at, shipment_id LIMIT %(scan_max)s
 ) s JOIN statesvc.stream t USING (shipment_id)
-WHERE (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
-    AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
-    AND (%(service)s::text IS NULL OR lower(s.service) = lower(%(service)s))
-    AND (%(flag)s::text IS NULL OR %(flag)s = ANY (s.flags)) AND (%(statuses)s::text[] IS NULL OR s.status = ANY (%(statuses)s))
-ORDER BY s.recorded_at, s.shipment_id
-LIMIT %(limit)s;
+WHERE {fits}
+ORDER BY s.recorded_at, s.shipment_id LIMIT %(limit)s;
 
 -- name: scan_end
 -- Return the last shipment that `list_shipments` may have looked at; none when it reached the end.
-SELECT s.recorded_at, s.shipment_id FROM (
-    (
-        SELECT recorded_at, shipment_id FROM statesvc.shipment
-        WHERE NOT terminal AND %(open)s AND (recorded_at, shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
-            AND recorded_at < %(before)s::timestamptz
-        ORDER BY recorded_at, shipment_id LIMIT %(scan_max)s
-    ) UNION ALL (
-        SELECT recorded_at, shipment_id FROM statesvc.shipment
-        WHERE terminal AND %(ended)s AND (recorded_at, shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
-            AND recorded_at < %(before)s::timestamptz
-        ORDER BY recorded_at, shipment_id LIMIT %(scan_max)s
-    )
-) s
-ORDER BY s.recorded_at, s.shipment_id
-OFFSET %(scan_max)s - 1 LIMIT 1;
+(SELECT recorded_at, shipment_id FROM statesvc.shipment WHERE NOT terminal AND %(open)s AND {later})
+UNION ALL (SELECT recorded_at, shipment_id FROM statesvc.shipment WHERE terminal AND %(ended)s AND {later})
+ORDER BY recorded_at, shipment_id OFFSET %(scan_max)s - 1 LIMIT 1;
 
 -- name: list_newest_shipments
 -- Return a page of shipments, the newest change first: one that changes while the pages are read moves to the beginning, and is not shown
 -- again.
-SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
-    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
-    t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
+{columns}
 FROM (
-    (
-        SELECT * FROM statesvc.shipment
-        WHERE NOT terminal AND %(open)s AND (recorded_at, shipment_id) < (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
-            AND recorded_at > %(since)s::timestamptz AND recorded_at < %(before)s::timestamptz
-        ORDER BY recorded_at DESC, shipment_id DESC LIMIT %(scan_max)s
-    ) UNION ALL (
-        SELECT * FROM statesvc.shipment
-        WHERE terminal AND %(ended)s AND (recorded_at, shipment_id) < (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
-            AND recorded_at > %(since)s::timestamptz AND recorded_at < %(before)s::timestamptz
-        ORDER BY recorded_at DESC, shipment_id DESC LIMIT %(scan_max)s
-    )
+    (SELECT * FROM statesvc.shipment WHERE NOT terminal AND %(open)s AND {earlier})
+    UNION ALL (SELECT * FROM statesvc.shipment WHERE terminal AND %(ended)s AND {earlier})
     ORDER BY recorded_at DESC, shipment_id DESC LIMIT %(scan_max)s
 ) s JOIN statesvc.stream t USING (shipment_id)
-WHERE (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
-    AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
-    AND (%(service)s::text IS NULL OR lower(s.service) = lower(%(service)s))
-    AND (%(flag)s::text IS NULL OR %(flag)s = ANY (s.flags)) AND (%(statuses)s::text[] IS NULL OR s.status = ANY (%(statuses)s))
-ORDER BY s.recorded_at DESC, s.shipment_id DESC
-LIMIT %(limit)s;
+WHERE {fits}
+ORDER BY s.recorded_at DESC, s.shipment_id DESC LIMIT %(limit)s;
 
 -- name: newest_scan_end
 -- Return the last shipment that `list_newest_shipments` may have looked at.
-SELECT s.recorded_at, s.shipment_id FROM (
-    (
-        SELECT recorded_at, shipment_id FROM statesvc.shipment
-        WHERE NOT terminal AND %(open)s AND (recorded_at, shipment_id) < (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
-            AND recorded_at > %(since)s::timestamptz AND recorded_at < %(before)s::timestamptz
-        ORDER BY recorded_at DESC, shipment_id DESC LIMIT %(scan_max)s
-    ) UNION ALL (
-        SELECT recorded_at, shipment_id FROM statesvc.shipment
-        WHERE terminal AND %(ended)s AND (recorded_at, shipment_id) < (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
-            AND recorded_at > %(since)s::timestamptz AND recorded_at < %(before)s::timestamptz
-        ORDER BY recorded_at DESC, shipment_id DESC LIMIT %(scan_max)s
-    )
-) s
-ORDER BY s.recorded_at DESC, s.shipment_id DESC
-OFFSET %(scan_max)s - 1 LIMIT 1;
+(SELECT recorded_at, shipment_id FROM statesvc.shipment WHERE NOT terminal AND %(open)s AND {earlier})
+UNION ALL (SELECT recorded_at, shipment_id FROM statesvc.shipment WHERE terminal AND %(ended)s AND {earlier})
+ORDER BY recorded_at DESC, shipment_id DESC OFFSET %(scan_max)s - 1 LIMIT 1;
 
--- name: list_shipments_of_number
--- Return a page of the shipments that bear one of these numbers, whichever carrier's, in either order: an index range of a few rows for
+-- name: list_shipments_of_numbers
+-- Return a page of the shipments that bear these numbers, of one carrier or (NULL) of any, in either order: an index range of a few rows for
 -- each. OFFSET 0: planned for each number anew, and to weigh a merge of the two tables the planner reads both ends of both keys.
-SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
-    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
-    t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
-FROM (SELECT * FROM statesvc.shipment WHERE number = ANY (%(numbers)s::text[]) OFFSET 0) s
-CROSS JOIN LATERAL (SELECT * FROM statesvc.stream WHERE shipment_id = s.shipment_id OFFSET 0) t
-WHERE ((NOT s.terminal AND %(open)s) OR (s.terminal AND %(ended)s))
-    AND CASE WHEN %(newest)s::boolean THEN (s.recorded_at, s.shipment_id) < (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
-        ELSE (s.recorded_at, s.shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid) END
-    AND s.recorded_at > %(since)s::timestamptz AND s.recorded_at < %(before)s::timestamptz
-    AND (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
-    AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
-    AND (%(service)s::text IS NULL OR lower(s.service) = lower(%(service)s))
-    AND (%(flag)s::text IS NULL OR %(flag)s = ANY (s.flags)) AND (%(statuses)s::text[] IS NULL OR s.status = ANY (%(statuses)s))
-ORDER BY CASE WHEN %(newest)s THEN s.recorded_at END DESC, CASE WHEN %(newest)s THEN s.shipment_id END DESC, s.recorded_at, s.shipment_id
-LIMIT %(limit)s;
-
--- name: list_shipments_of_references
--- Return a page of the shipments that bear the numbers which a reference is attached to: an index range for each.
-SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
-    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
-    t.sealed_key, t.head_hash, greatest(t.recorded_at, t.entries_until) AS last_entry_at, s.state
+{columns}
 FROM unnest(%(carrier_ids)s::text[], %(numbers)s::text[]) AS r(carrier_id, number)
-CROSS JOIN LATERAL (SELECT * FROM statesvc.shipment WHERE number = r.number AND carrier_id = r.carrier_id OFFSET 0) s
+CROSS JOIN LATERAL (
+    SELECT * FROM statesvc.shipment x WHERE x.number = r.number AND x.carrier_id = coalesce(r.carrier_id, x.carrier_id) AND {bounds} OFFSET 0) s
 CROSS JOIN LATERAL (SELECT * FROM statesvc.stream WHERE shipment_id = s.shipment_id OFFSET 0) t
 WHERE ((NOT s.terminal AND %(open)s) OR (s.terminal AND %(ended)s))
     AND CASE WHEN %(newest)s::boolean THEN (s.recorded_at, s.shipment_id) < (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
-        ELSE (s.recorded_at, s.shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid) END
-    AND s.recorded_at > %(since)s::timestamptz AND s.recorded_at < %(before)s::timestamptz
-    AND (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
-    AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
-    AND (%(service)s::text IS NULL OR lower(s.service) = lower(%(service)s))
-    AND (%(flag)s::text IS NULL OR %(flag)s = ANY (s.flags)) AND (%(statuses)s::text[] IS NULL OR s.status = ANY (%(statuses)s))
+        ELSE (s.recorded_at, s.shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid) END AND {fits}
 ORDER BY CASE WHEN %(newest)s THEN s.recorded_at END DESC, CASE WHEN %(newest)s THEN s.shipment_id END DESC, s.recorded_at, s.shipment_id
 LIMIT %(limit)s;
 
