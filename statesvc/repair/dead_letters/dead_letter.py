@@ -40,7 +40,7 @@ IN_WORDS: Final[Mapping[Way, str]] = {
 def way_of(kind: DeadLetterKind, cause: str) -> Way:
     """Return the way to replay a dead letter.
 
-    `next_dead_letters` in replay_plan.sql decides the same for the queries.
+    `way` in dead_letters.sql decides the same for the queries.
     """
     match kind:
         case "message":
@@ -103,23 +103,16 @@ SENTENCES: Final[Mapping[Obstacle, str]] = {
 }
 
 
-class DeadLetter(ClosedModel):
-    """A problem that waits for a human or was settled. Holds no part of the message."""
+class RelatedDeadLetter(ClosedModel):
+    """Another dead letter of the same message or notification: it was replayed, and buried
+    again.
+    """
 
     dead_letter_id: int
-    kind: DeadLetterKind
-    cause: CauseWord
-    carrier_id: str
     created_at: AwareDatetime
-    message_id: Annotated[UUID | None, Field(description="Of a code: the first message with it.")]
-    received_at: AwareDatetime | None
-    raw_type: str | None
-    raw_code: str | None
-    webhook_id: str | None
+    cause: CauseWord
     detail: str
     attempts: int
-    worker: str | None
-    normalizer: str | None
     resolved_at: AwareDatetime | None
     resolution: Resolution | None
     resolved_by: str | None
@@ -128,6 +121,20 @@ class DeadLetter(ClosedModel):
         UUID | None,
         Field(description="The run that settled it, as the log's operator action names it."),
     ]
+
+
+class DeadLetter(RelatedDeadLetter):
+    """A problem that waits for a human or was settled. Holds no part of the message."""
+
+    kind: DeadLetterKind
+    carrier_id: str
+    message_id: Annotated[UUID | None, Field(description="Of a code: the first message with it.")]
+    received_at: AwareDatetime | None
+    raw_type: str | None
+    raw_code: str | None
+    webhook_id: str | None
+    worker: str | None
+    normalizer: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +155,7 @@ class DeadLetterFilter:
     def parameters(self) -> dict[str, Any]:
         """Parameters of the queries."""
         return {
+            "ids": None,
             "kind": self.kind,
             "carrier_id": self.carrier_id,
             "cause": self.cause,

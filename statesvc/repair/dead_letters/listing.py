@@ -20,13 +20,13 @@ from statesvc.repair.dead_letters.dead_letter import (
     DeadLetterFilter,
     DeadLetterKind,
     Obstacle,
-    Resolution,
+    RelatedDeadLetter,
     Way,
     way_of,
 )
 from statesvc.repair.dead_letters.put_back import ReplayVerdict, obstacle_of, verdicts
 
-_SQL = queries("statesvc.repair.dead_letters", "listing")
+_SQL = queries("statesvc.repair.dead_letters", "dead_letters")
 
 # Events that are read to count an unknown code.
 OCCURRENCES_MAX: Final = 10_000
@@ -64,23 +64,6 @@ class DeadLetterAttempt(ClosedModel):
         str | None, Field(description="A type, a status or an SQLSTATE; nothing of the message.")
     ]
     normalizer: str | None
-
-
-class RelatedDeadLetter(ClosedModel):
-    """Another dead letter of the same message or notification: it was replayed, and buried
-    again.
-    """
-
-    dead_letter_id: int
-    created_at: AwareDatetime
-    cause: CauseWord
-    detail: str
-    attempts: int
-    resolved_at: AwareDatetime | None
-    resolution: Resolution | None
-    resolved_by: str | None
-    why: str | None
-    run_id: UUID | None
 
 
 class DeadLetterDetails(DeadLetter):
@@ -188,7 +171,7 @@ async def describe_dead_letter(
         became=became,
         occurrences=(await occurrences_of(connection, [found])).get(dead_letter_id),
         attempts_made=await _attempts(connection, found, way),
-        related=await _related(connection, found, way),
+        related=await _related(connection, found),
     )
 
 
@@ -233,35 +216,26 @@ async def _attempts(
                 {"message_id": dead_letter.message_id, "limit": ATTEMPTS_MAX},
             )
         case Way.SEND_AGAIN:
-            asked = await connection.execute(
-                _SQL["notification_of"], {"dead_letter_id": dead_letter.dead_letter_id}
+            await cursor.execute(
+                _SQL["attempts_at_notification"],
+                {"dead_letter_id": dead_letter.dead_letter_id, "limit": ATTEMPTS_MAX},
             )
-            ((subscription_id, shipment_id, sequence),) = await asked.fetchall()
-            key = {
-                "subscription_id": subscription_id,
-                "shipment_id": shipment_id,
-                "sequence": sequence,
-            }
-            await cursor.execute(_SQL["attempts_at_notification"], {**key, "limit": ATTEMPTS_MAX})
         case Way.READ_AGAIN | Way.READ_CODE:
             return []
     return await cursor.fetchall()
 
 
 async def _related(
-    connection: AsyncConnection[Any], dead_letter: DeadLetter, way: Way
+    connection: AsyncConnection[Any], dead_letter: DeadLetter
 ) -> list[RelatedDeadLetter]:
+    # a code's is of many messages, and names only the first of them
+    if dead_letter.kind == "code":
+        return []
     cursor = connection.cursor(row_factory=class_row(RelatedDeadLetter))
-    bounds = {"dead_letter_id": dead_letter.dead_letter_id, "limit": RELATED_MAX}
-    match way:
-        case Way.PUT_BACK | Way.READ_AGAIN:
-            await cursor.execute(
-                _SQL["related_by_message"], {**bounds, "message_id": dead_letter.message_id}
-            )
-        case Way.SEND_AGAIN:
-            await cursor.execute(
-                _SQL["related_by_notification"], {**bounds, "webhook_id": dead_letter.webhook_id}
-            )
-        case Way.READ_CODE:
-            return []
-    return await cursor.fetchall()
+    asked = {
+        "dead_letter_id": dead_letter.dead_letter_id,
+        "message_id": dead_letter.message_id,
+        "webhook_id": dead_letter.webhook_id,
+        "limit": RELATED_MAX,
+    }
+    return await (await cursor.execute(_SQL["related"], asked)).fetchall()

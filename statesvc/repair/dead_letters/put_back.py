@@ -16,7 +16,7 @@ from statesvc.log.fanouts import append_fanouts, repeated_fanouts
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.replay_plan import RepairRequest
 
-_SQL = queries("statesvc.repair.dead_letters", "put_back")
+_SQL = queries("statesvc.repair.dead_letters", "dead_letters")
 DISCARDED_AT_ONCE: Final = 1_000
 Connection = AsyncConnection[Any]
 

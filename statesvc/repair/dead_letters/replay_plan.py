@@ -20,7 +20,7 @@ from statesvc.repair.dead_letters.dead_letter import (
 )
 from statesvc.repair.renormalize.history_walk import Rereader
 
-_SQL = queries("statesvc.repair.dead_letters", "replay_plan")
+_SQL = queries("statesvc.repair.dead_letters", "dead_letters")
 Connection = AsyncConnection[Any]
 
 
