@@ -6,13 +6,11 @@ raw fields lack (the service that DHL bills, say), no row can be named.
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
 from events.clear_part import looks_like_code
 from events.event import Raw
-from events.parsing.meanings import Meaning, Table, meanings
 from events.parsing.text import collapse
 
 _KIND: Final = "kind"
@@ -85,23 +83,6 @@ class TableRow(NamedTuple):
     key: tuple[str, ...]
 
 
-def row_of(carrier_id: str, raw: Raw, text: str | None) -> TableRow | None:
-    """Return the row of a code as it is printed; an absent reason or text means any.
-
-    None where the table has rows for some reasons or texts of the code, which win over a row
-    for any.
-    """
-    row = printed_row(carrier_id, raw, text)
-    if row is None:
-        return None
-    places = [place for place in _optional_places(carrier_id, row.table) if not row.key[place]]
-    is_narrowed = any(
-        present != row.key and _differ_only(present, row.key, places)
-        for present in _table(row.table)
-    )
-    return None if is_narrowed else row
-
-
 def wider_rows(carrier_id: str, row: TableRow) -> Iterator[TableRow]:
     """Yield the row, and the row for any reason and text of the code."""
     yield row
@@ -151,18 +132,6 @@ def _has_key(carrier_id: str, columns: Sequence[str], printed: Mapping[str, str 
     )
 
 
-def shipped_meaning(row: TableRow) -> Meaning | None:
-    """Return the table's meaning of the row's key; None if it has no such row."""
-    return _table(row.table).get(row.key)
-
-
-def _differ_only(present: tuple[str, ...], key: tuple[str, ...], places: Sequence[int]) -> bool:
-    return all(
-        ours == theirs or place in places
-        for place, (ours, theirs) in enumerate(zip(key, present, strict=True))
-    )
-
-
 def _source(column: str) -> str:
     return column.rpartition(":")[2]
 
@@ -176,8 +145,3 @@ def _cell(column: str, printed: Mapping[str, str | None]) -> str:
 
 def _text(table: str) -> str:
     return files("events.carriers").joinpath(table).read_text("utf-8")
-
-
-@cache
-def _table(name: str) -> Table:
-    return meanings(name)

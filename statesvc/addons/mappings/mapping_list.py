@@ -6,7 +6,6 @@ from typing import Annotated
 from pydantic import AwareDatetime, BaseModel, Field
 
 from events.carriers.carrier import Carrier
-from events.code_tables import TableRow, row_of, shipped_meaning
 from events.event import Raw
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind
@@ -87,22 +86,13 @@ def listed(
 def shipped_reading(
     carrier: Carrier, mapping: CodeMapping, texts: Mapping[str, str]
 ) -> Meaning | None:
-    """Return the reading of this release without the mapping, by its tables and the codes alone.
+    """Return the reading of this release without the mapping, by the codes alone.
 
     None: no reading, or other fields decide.
     """
-    row = _row(mapping, texts)
-    found = None if row is None else shipped_meaning(row)
-    if found is None and mapping.raw_text is None:
-        found = carrier.reread(_raw(mapping, texts))
+    is_known = mapping.raw_text is None and texts.keys() >= set(mapping.code.stand_ins)
+    found = carrier.reread(_raw(mapping, texts)) if is_known else None
     return None if found is None or found.kind is Kind.UNMAPPED else found
-
-
-def _row(mapping: CodeMapping, texts: Mapping[str, str]) -> TableRow | None:
-    if not texts.keys() >= set(mapping.code.stand_ins):
-        return None
-    text = None if mapping.raw_text is None else texts[mapping.raw_text]
-    return row_of(mapping.carrier_id, _raw(mapping, texts), text)
 
 
 def _raw(mapping: CodeMapping, texts: Mapping[str, str]) -> Raw:
