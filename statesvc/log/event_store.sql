@@ -76,27 +76,25 @@ UPDATE statesvc.stream s SET named_at = greatest(s.named_at, u.named_at)
 FROM unnest(%(shipment_ids)b::uuid[], %(named_ats)b::timestamptz[]) AS u(shipment_id, named_at)
 WHERE s.shipment_id = u.shipment_id;
 
+-- part: taken
+INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest, attribute_digests, alias_of)
+SELECT u.carrier_id, u.event_id, u.shipment_id, u.facts_digest, u.attribute_digests, u.alias_of
+FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uuid[], %(facts_digests)b::bytea[],
+    %(attribute_digests)b::bytea[], %(aliases_of)b::text[]) AS u(carrier_id, event_id, shipment_id, facts_digest, attribute_digests, alias_of)
+ORDER BY u.carrier_id, u.event_id
+ON CONFLICT (carrier_id, event_id) DO NOTHING
+
 -- name: insert_keys
 -- Take dedupe keys, all of them: one that another transaction took since it was asked for ends this one.
 WITH taken AS (
-    INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest, attribute_digests, alias_of)
-    SELECT u.carrier_id, u.event_id, u.shipment_id, u.facts_digest, u.attribute_digests, u.alias_of
-    FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uuid[], %(facts_digests)b::bytea[],
-        %(attribute_digests)b::bytea[], %(aliases_of)b::text[]) AS u(carrier_id, event_id, shipment_id, facts_digest, attribute_digests, alias_of)
-    ORDER BY u.carrier_id, u.event_id
-    ON CONFLICT (carrier_id, event_id) DO NOTHING
+    {taken}
     RETURNING 1
 )
 SELECT statesvc.require_all(count(*), %(wanted)s) FROM taken;
 
 -- name: insert_aliases
 -- Take the aliases of events that are free; the others stand for the same already.
-INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest, attribute_digests, alias_of)
-SELECT u.carrier_id, u.event_id, u.shipment_id, u.facts_digest, u.attribute_digests, u.alias_of
-FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uuid[], %(facts_digests)b::bytea[],
-    %(attribute_digests)b::bytea[], %(aliases_of)b::text[]) AS u(carrier_id, event_id, shipment_id, facts_digest, attribute_digests, alias_of)
-ORDER BY u.carrier_id, u.event_id
-ON CONFLICT (carrier_id, event_id) DO NOTHING;
+{taken};
 
 -- name: begin_batch
 -- Return the wall clock under the locks just taken, the id of the batch, and the epoch of the log. The epoch is read straight from its

@@ -28,7 +28,7 @@ from statesvc.database.queries import (
 from statesvc.log.json_compression import compress_json, decompress_json
 from statesvc.shipments.expectation_rules import RuleBook
 
-_SQL = queries("statesvc.shipments", "projection_store")
+SQL = queries("statesvc.shipments", "projection_store")
 
 
 def _joined(members: Sequence[Sequence[str]]) -> Array:
@@ -74,7 +74,7 @@ async def read_states(
     """Read the states of those shipments that exist, after their streams are locked."""
     return await send(
         connection,
-        _SQL["read_states"],
+        SQL["read_states"],
         {"shipment_ids": uuids(list(shipment_ids))},
         lambda rows: {
             shipment_id: ShipmentState.from_json(decompress_json(state))
@@ -97,7 +97,7 @@ async def save_shipments(
         # rows of a table are locked by key; as ints, which PostgreSQL orders alike
         for shipment_id in sorted(shipments, key=_BY_INT)
     ]
-    await connection.execute(_SQL["save_shipments"], encoded(rows, SHIPMENT_COLUMNS))
+    await connection.execute(SQL["save_shipments"], encoded(rows, SHIPMENT_COLUMNS))
 
 
 def _row(

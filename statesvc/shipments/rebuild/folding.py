@@ -21,8 +21,8 @@ from statesvc.database.queries import encoded, queries, send
 from statesvc.database.server_niceness import lower_priority
 from statesvc.database.service_connection import names_several_hosts
 from statesvc.log.json_compression import decompress_json
+from statesvc.shipments import projection_store
 from statesvc.shipments.expectation_rules import DEFAULTS, RuleBook, read_rules
-from statesvc.shipments.projection_store import SHIPMENT_COLUMNS
 from statesvc.shipments.rebuild.drift import Drift, drifts
 from statesvc.shipments.rebuild.keyspace import Slice
 from statesvc.shipments.rebuild.staging import Event, Staging, merged
@@ -89,7 +89,9 @@ async def add_rows(connection: Connection, histories: Iterable[tuple[UUID, bytes
     rules = await read_rules(connection)
     rows = list(rebuilt_rows(histories, rules))
     if rows:
-        await connection.execute(_SQL["fill"], encoded(rows, SHIPMENT_COLUMNS))
+        await connection.execute(
+            projection_store.SQL["fill_spare"], encoded(rows, projection_store.SHIPMENT_COLUMNS)
+        )
 
 
 def rebuilt_rows(histories: Iterable[tuple[UUID, bytes]], rules: RuleBook) -> list[ShipmentRow]:

@@ -59,22 +59,6 @@ SELECT shipment_id, version, recorded_at, first_recorded_at, last_event_at, stat
     number, tracking_number, discriminator, status, reason, flags, estimated_delivery, signed_by_event_id, promised_until, lane, service, due_at, state
 FROM statesvc.shipment WHERE shipment_id BETWEEN %(first)s AND %(last)s ORDER BY shipment_id;
 
--- name: fill
--- Add rows to the spare table.
-INSERT INTO statesvc.shipment_spare
-    (shipment_id, version, recorded_at, first_recorded_at, last_event_at, status_since, delivered_at, attempts, terminal, carrier_id, number,
-     tracking_number, discriminator, status, reason, flags, estimated_delivery, signed_by_event_id, promised_until, lane, service, due_at, state)
-SELECT u.shipment_id, u.version, u.recorded_at, u.first_recorded_at, u.last_event_at, u.status_since, u.delivered_at, u.attempts, u.terminal,
-    u.carrier_id, u.number, u.tracking_number, u.discriminator, u.status, u.reason,
-    CASE WHEN u.flags = '' THEN '{}' ELSE string_to_array(u.flags, ',') END, u.estimated_delivery, u.signed_by_event_id, u.promised_until, u.lane, u.service, u.due_at, u.state
-FROM unnest(%(shipment_ids)b::uuid[], %(versions)b::int[], %(recorded_ats)b::timestamptz[], %(first_recorded_ats)b::timestamptz[],
-    %(last_event_ats)b::timestamptz[], %(status_sinces)b::timestamptz[], %(delivered_ats)b::timestamptz[], %(attempts)b::int[],
-    %(terminals)b::bool[], %(carrier_ids)b::text[], %(numbers)b::text[], %(tracking_numbers)b::text[], %(discriminators)b::text[],
-    %(statuses)b::text[], %(reasons)b::text[], %(flags)b::text[], %(estimated_deliveries)b::text[], %(signed_by_event_ids)b::text[],
-    %(promised_untils)b::timestamptz[], %(lanes)b::text[], %(services)b::text[], %(due_ats)b::timestamptz[], %(states)b::bytea[])
-    AS u(shipment_id, version, recorded_at, first_recorded_at, last_event_at, status_since, delivered_at, attempts, terminal, carrier_id,
-        number, tracking_number, discriminator, status, reason, flags, estimated_delivery, signed_by_event_id, promised_until, lane, service, due_at, state);
-
 -- name: take_notes
 -- Take some notes away; who changes one of these shipments later leaves another.
 WITH taken AS (
