@@ -6,12 +6,12 @@ remembered detail changes: the next event of an older row then folds its log aga
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Self
 
 import orjson
 
-from events.event import value
 from events.vocabulary import Reason, Status
 from projections.fact import FIRST_KEY, SortKey
 from projections.lifecycle import TERMINAL, Flag
@@ -55,9 +55,9 @@ class Signature(NamedTuple):
     anchor: str
 
 
-@value(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ShipmentState:
-    """The fold over a shipment's events.
+    """The fold over a shipment's events. Only the fold changes one, and only a copy of its own.
 
     `deliveries` are the events of the delivery that counts, the first of them giving its time;
     those that can no longer give its signer are left out. A step that the carrier printed
@@ -90,6 +90,31 @@ class ShipmentState:
     pending: frozenset[str] = frozenset()
     newest_key: SortKey = FIRST_KEY
     last_key: SortKey = FIRST_KEY
+
+    def copy(self) -> "ShipmentState":
+        return ShipmentState(
+            status=self.status,
+            reason=self.reason,
+            status_since=self.status_since,
+            flags=self.flags,
+            last_event_at=self.last_event_at,
+            has_time=self.has_time,
+            delivered_at=self.delivered_at,
+            attempts=self.attempts,
+            corrections=self.corrections,
+            deliveries=self.deliveries,
+            out_again=self.out_again,
+            estimate=self.estimate,
+            promise=self.promise,
+            scanned=self.scanned,
+            countries=self.countries,
+            service=self.service,
+            observed=self.observed,
+            signature=self.signature,
+            pending=self.pending,
+            newest_key=self.newest_key,
+            last_key=self.last_key,
+        )
 
     @property
     def terminal(self) -> bool:

@@ -26,20 +26,12 @@ class FileQuery:
     shipments: tuple[UUID, ...]
 
 
-class EntryGroup(Protocol):
-    @property
-    def first_batch(self) -> int: ...
-
-    @property
-    def last_batch(self) -> int: ...
-
-
 class OpenedMonth(Protocol):
     """An open file of a month's entries. Raises EntryFileError."""
 
     @property
     def groups(self) -> Sequence[Any]:
-        """Groups of entries, each an `EntryGroup`."""
+        """Groups of entries, each with the ids of its `first_batch` and `last_batch`."""
 
     def __enter__(self) -> Self: ...
 

@@ -14,7 +14,7 @@ from events.crypto.sealing import SealingKey
 from events.entry.assemble import StreamHead
 from events.entry.kinds import NO_PREVIOUS
 from events.identity.ids import shipment_id
-from projections.parcel import ParcelProgress, ParcelSource, SourceChange, SourceFilter
+from projections.parcel import ParcelSource, SourceChange, SourceFilter, notified_changes
 from statesvc.database.queries import Columns, Pending, Sender, encoded, queries, send, uuids
 from statesvc.files.archive_errors import ArchivedHistoryError
 from statesvc.log.event_store import ReferencedStream, make_streams
@@ -43,14 +43,11 @@ class ParcelLog:
 
         `changes` follow in the log. Shipment and sequence of each.
         """
-        progress, of_asked = (
-            ParcelProgress(),
-            (change for change in chain(self.logged, changes) if asked.lets_through(change.source)),
+        of_asked = (
+            change for change in chain(self.logged, changes) if asked.lets_through(change.source)
         )
         return {
-            (change.source.shipment_id, change.sequence)
-            for change in of_asked
-            if progress.notifies(change)
+            (change.source.shipment_id, change.sequence) for change in notified_changes(of_asked)
         }
 
 
