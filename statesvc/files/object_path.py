@@ -6,7 +6,6 @@ query needs.
 
 import errno
 import io
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,7 +24,6 @@ _TIMEOUT_SECONDS: Final = 120
 _PART_BYTES: Final = 32 << 20
 _PARTS_AT_ONCE: Final = 2
 _BLOCK_BYTES: Final = 256 << 10
-_BLOCKS: Final = 8
 
 
 class ObjectStoreError(UnreadableArchiveError, OSError):
@@ -83,8 +81,8 @@ class ObjectPath:
 
     def open(self, _mode: str = "rb") -> IO[bytes]:
         """Open for reading, in any order."""
-        # a RawIOBase is what IO[bytes] describes
-        return _ObjectReader(self)  # type: ignore[return-value]
+        # the next read is often adjacent; one that is longer goes to the store as it is
+        return io.BufferedReader(_ObjectReader(self), _BLOCK_BYTES)
 
     def read_range(self, begin: int, length: int) -> bytes:
         """Read some bytes; the caller knows that they are there."""
@@ -146,17 +144,11 @@ class ObjectPath:
 
 
 class _ObjectReader(io.RawIOBase):
-    """Serves short reads from a few cached blocks, as the next read is often adjacent.
-
-    Long reads go to the store as they are.
-    """
-
     def __init__(self, path: ObjectPath) -> None:
         super().__init__()
         self._path = path
         self._size = path.size()
         self._at = 0
-        self._blocks: OrderedDict[int, bytes] = OrderedDict()
 
     def readable(self) -> bool:
         return True
@@ -172,26 +164,6 @@ class _ObjectReader(io.RawIOBase):
     def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401
         """Read all that is asked for, up to the end of the file."""
         wanted = max(0, min(len(buffer), self._size - self._at))
-        buffer[:wanted] = self._read(self._at, wanted)
+        buffer[:wanted] = self._path.read_range(self._at, wanted) if wanted else b""
         self._at += wanted
         return wanted
-
-    def _read(self, begin: int, length: int) -> bytes:
-        if length >= _BLOCK_BYTES:
-            return self._path.read_range(begin, length)
-        if length == 0:
-            return b""
-        first, last = begin // _BLOCK_BYTES, (begin + length - 1) // _BLOCK_BYTES
-        found = b"".join(self._block(number) for number in range(first, last + 1))
-        return found[begin - first * _BLOCK_BYTES :][:length]
-
-    def _block(self, number: int) -> bytes:
-        if number not in self._blocks:
-            begin = number * _BLOCK_BYTES
-            self._blocks[number] = self._path.read_range(
-                begin, min(_BLOCK_BYTES, self._size - begin)
-            )
-            if len(self._blocks) > _BLOCKS:
-                self._blocks.popitem(last=False)
-        self._blocks.move_to_end(number)
-        return self._blocks[number]
