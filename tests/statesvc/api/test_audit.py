@@ -152,12 +152,6 @@ async def test_a_very_long_audit_is_read_in_windows_that_lose_nothing(api: Any, 
     ]
 
 
-async def test_scope_audit_is_needed(api: Any, scan: Any) -> None:
-    await api.carriers.push(scan("7", Status.DELIVERED))
-    refused = await api.get("/v1/shipments/ups/7/audit", scopes="read pii")
-    assert (refused.status, refused.body["required_scope"]) == (403, "audit")
-
-
 async def test_a_personal_part_that_does_not_open_is_never_shown_as_absent(
     api: Any, scan: Any
 ) -> None:

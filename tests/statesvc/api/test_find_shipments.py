@@ -166,31 +166,6 @@ async def test_the_newest_change_comes_first_when_asked_for_and_pages_go_on_from
     ).body["code"] == "invalid_cursor"
 
 
-async def test_references_list_newest_first_too(api: Any, scan: Any, clock: Any) -> None:
-    for hour, number in enumerate(("R1", "R2", "R3")):
-        await clock(hour)
-        await api.call(
-            "PUT",
-            f"/v1/shipments/ups/{number}/references",
-            scopes="ingest",
-            json={"order_id": "O-7"},
-        )
-    await clock(5)
-    await api.carriers.push(scan("R2", Status.IN_TRANSIT))
-    pages = await api.pages("/v1/shipments", order="newest", limit="1", reference="o-7")
-    assert [item["tracking_number"] for page in pages for item in page] == ["R2", "R3", "R1"]
-
-
-async def test_a_carrier_or_a_number_in_the_place_of_an_id_is_led_to_the_list(api: Any) -> None:
-    for asked, hint in (
-        ("ups", "shipments of one carrier: /v1/shipments?carrier_id=ups"),
-        ("1Z 99", "shipments that bear a number: /v1/shipments?tracking_number=..."),
-    ):
-        refused = await api.get(f"/v1/shipments/{asked}")
-        assert (refused.status, refused.body["errors"][0]["pointer"]) == (422, "/query/shipment_id")
-        assert hint in refused.body["errors"][0]["detail"]
-
-
 async def test_a_barcode_finds_the_parcel(api: Any, scan: Any) -> None:
     await api.carriers.push(scan(BARCODE[8:], Status.IN_TRANSIT), carrier_id="usps")
     assert await found(api, tracking_number=BARCODE) == [("usps", BARCODE[8:])]
@@ -342,15 +317,6 @@ async def test_what_stalls_while_the_pages_are_read_does_not_come_into_them(
         "S2",
     ]
     assert rest["next_cursor"] is None
-
-
-async def test_a_number_is_no_time(api: Any) -> None:
-    for seconds in ("0.5", "1700000000", "+5", "1e9"):
-        refused = await api.get("/v1/shipments", params={"updated_before": seconds})
-        assert (refused.status, refused.body["errors"][0]["pointer"]) == (
-            422,
-            "/query/updated_before",
-        ), seconds
 
 
 async def test_a_path_of_its_own_has_its_own_methods(api: Any) -> None:

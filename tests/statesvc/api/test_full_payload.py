@@ -99,10 +99,3 @@ async def test_personal_fields_are_for_those_allowed_and_absent_once_erased(
     assert after["shipment"] == {
         name: value for name, value in told["shipment"].items() if name != "signed_by"
     }
-
-
-async def test_a_thin_one_holds_the_change_alone(api: Any, scan: Any) -> None:
-    await subscribe(api)
-    await api.carriers.push(scan("1Z1", Status.PICKED_UP))
-    (told,) = await bodies(api)
-    assert told.keys() == THIN

@@ -1,6 +1,6 @@
 from typing import Any
 
-from events.vocabulary import Kind, Status
+from events.vocabulary import Status
 
 
 def statuses(items: list[dict[str, Any]]) -> list[str]:
@@ -56,13 +56,6 @@ async def test_a_late_scan_between_two_pages_repeats_and_loses_nothing(api: Any,
     assert rest["next_cursor"] is None
 
 
-async def test_a_page_that_ends_the_history_has_no_cursor(api: Any, scan: Any) -> None:
-    await api.carriers.push(scan("5", Status.IN_TRANSIT), scan("5", Status.DELIVERED, minutes=1))
-    assert (await api.get("/v1/shipments/ups/5/history", params={"limit": "2"})).body[
-        "next_cursor"
-    ] is None
-
-
 async def test_the_pages_stay_with_their_shipment_when_the_number_is_used_again(
     api: Any, scan: Any
 ) -> None:
@@ -89,12 +82,3 @@ async def test_a_cursor_of_another_shipment_is_refused(api: Any, scan: Any) -> N
     ]
     reply = await api.get("/v1/shipments/ups/8/history", params={"limit": "1", "cursor": cursor})
     assert (reply.status, reply.body["code"]) == (400, "invalid_cursor")
-
-
-async def test_an_event_that_moves_nothing_is_shown_too(api: Any, scan: Any) -> None:
-    await api.carriers.push(
-        scan("9", None, kind=Kind.UNMAPPED, code="??"), scan("9", None, kind=Kind.INFO, minutes=1)
-    )
-    assert [
-        item["kind"] for item in (await api.get("/v1/shipments/ups/9/history")).body["items"]
-    ] == ["unmapped", "info"]

@@ -7,16 +7,13 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import orjson
-import pytest
 
 from events.event import Reading
 from events.vocabulary import Status
 from statesvc.api.transition_operations import streamed
 from statesvc.delivery.notification import body_of, notification_of
 from statesvc.log.history import History
-from statesvc.log.json_compression import decompress_json
 from statesvc.log.transitions import read_transitions
-from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.world.log_builder import LogBuilder
 
 CHICAGO = timezone(timedelta(hours=-6))
@@ -101,19 +98,3 @@ async def test_a_replay_of_what_was_never_written_says_the_local_time(
     assert await api.rows(
         "SELECT occurred_at, occurred_offset_seconds FROM statesvc.notification"
     ) == [(datetime(2026, 3, 1, 2, 0, tzinfo=CHICAGO), -6 * 3600)]
-
-
-@pytest.mark.usefixtures("own_processes")
-async def test_an_offset_that_drifted_is_found_by_the_comparison(
-    api: Any, scan: Any, database: Any
-) -> None:
-    await api.carriers.push(local(scan("4", Status.DELIVERED), CHICAGO))
-    compare = Rebuild(
-        owner_dsn=database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None
-    )
-    assert (await compare.compare())[1] == []
-    ((state,),) = await api.rows("SELECT state FROM statesvc.shipment")
-    changed = decompress_json(state).replace(b"02:00:00-06:00", b"08:00:00+00:00")
-    await api.connection.execute("UPDATE statesvc.shipment SET state = %s", (changed,))
-    ((drift),) = (await compare.compare())[1]
-    assert set(drift.fields) == set(TIMES)

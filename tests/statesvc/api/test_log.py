@@ -10,9 +10,8 @@ from events.merkle.checkpoint import VerifierKey, open_checkpoint
 from events.merkle.proof import verify_consistency, verify_inclusion
 from events.merkle.proof_forms import Inclusion, check_receipt, check_tlog_proof, tlog_proof
 from events.vocabulary import Status
-from statesvc.log.signing_keys import rotate
 from tests.world.database import without_triggers
-from tests.world.log_builder import MASTER, LogBuilder, root_of
+from tests.world.log_builder import LogBuilder, root_of
 from tests.world.log_builder import scan as said
 
 
@@ -174,14 +173,6 @@ async def test_a_head_is_signed_text(api: Any, log: LogBuilder) -> None:
     )
     assert (await note(api, size="3"))[2] == first.note
     assert (await note(api, size=str(second.tree_size + 1)))[0] == 404
-
-
-async def test_retired_keys_are_shown_too(api: Any, log: LogBuilder) -> None:
-    await log.act()
-    await log.seal()
-    async with api.connection.transaction():
-        new = await rotate(api.connection, MASTER, actor="cli:ops", why="a test")
-    assert (await verifiers(api))[-1] == new
 
 
 async def test_every_entry_is_proved(api: Any, log: LogBuilder) -> None:

@@ -20,16 +20,6 @@ async def queue(api: Any) -> Any:
     return reply.body
 
 
-async def test_an_idle_service_has_empty_queues(api: Any) -> None:
-    idle = {"ready": 0, "leased": 0, "scheduled": 0}
-    assert await queue(api) == {
-        "carriers": {},
-        "outbox": idle,
-        "dead_letters": 0,
-        "counts_capped": False,
-    }
-
-
 async def test_counts_by_carrier_and_state(api: Any) -> None:
     await api.carriers.execute(
         "INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex'), ('dhl_express')"

@@ -251,14 +251,6 @@ async def test_what_breaks_the_contract_is_named_and_not_repeated(api: Any) -> N
         assert (refused.status, refused.body["errors"][0]["pointer"]) == (422, pointer), content
 
 
-async def test_who_may_and_whose_number(api: Any) -> None:
-    assert (await put(api, ATTACHED, scopes="read ops")).status == 403
-    assert (await api.get(PATH, scopes="ingest")).status == 403
-    assert (await put(api, ATTACHED, "/v1/shipments/nobody/1/references")).body[
-        "code"
-    ] == "unknown_carrier"
-
-
 async def test_a_value_that_very_many_numbers_have_is_no_reference(
     api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

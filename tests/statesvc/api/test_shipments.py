@@ -4,7 +4,7 @@ from urllib.parse import quote
 import pytest
 from yarl import URL
 
-from events.vocabulary import Kind, Status
+from events.vocabulary import Status
 from statesvc.api.call_limits import CallLimits
 
 
@@ -50,18 +50,6 @@ async def test_an_unknown_number_and_an_unknown_carrier_are_problems_of_their_ow
     assert "1ZUNHEARD" not in str(number.body)
     carrier = await api.get("/v1/shipments/nobody/1")
     assert (carrier.status, carrier.body["code"]) == (404, "unknown_carrier")
-
-
-async def test_a_parameter_that_the_call_does_not_take_is_refused(api: Any, scan: Any) -> None:
-    await api.carriers.push(scan("7", Status.IN_TRANSIT))
-    for query in (
-        {"as_off": "2026-03-01T00:00:00Z"},
-        {"as_of": "yesterday"},
-        {"discriminater": "x"},
-        {"discriminator": "a\x00b"},
-    ):
-        reply = await api.get("/v1/shipments/ups/7", params=query)
-        assert (reply.status, reply.body["code"]) == (422, "invalid_request"), query
 
 
 async def test_the_shipments_of_one_parcel_know_each_other(api: Any, scan: Any) -> None:
@@ -120,13 +108,6 @@ async def test_a_signer_that_came_later_is_found(api: Any, scan: Any) -> None:
     ).body["signed_by"] == "B. Person"
 
 
-async def test_scope_read_is_needed(api: Any, scan: Any) -> None:
-    await api.carriers.push(scan("11", Status.IN_TRANSIT))
-    reply = await api.get("/v1/shipments/ups/11", scopes="pii audit")
-    assert (reply.status, reply.body["required_scope"]) == (403, "read")
-    assert (await api.get("/v1/shipments/ups/11", scopes="admin")).status == 200
-
-
 async def test_an_unchanged_shipment_is_not_sent_again(api: Any, scan: Any) -> None:
     await api.carriers.push(scan("12", Status.IN_TRANSIT))
     first = await api.get("/v1/shipments/ups/12")
@@ -171,32 +152,6 @@ async def test_the_list_is_paged_in_order_of_change_and_misses_none_that_changes
     ]
 
 
-async def test_the_list_is_filtered(api: Any, scan: Any) -> None:
-    await api.carriers.push(scan("F1", Status.IN_TRANSIT), scan("F2", Status.LOST))
-    await api.carriers.push(scan("F3", Status.LOST), carrier_id="fedex")
-
-    async def numbers(**query: str) -> list[str]:
-        return [
-            item["tracking_number"]
-            for (page,) in [await api.pages("/v1/shipments", **query)]
-            for item in page
-        ]
-
-    everything = (await api.get("/v1/shipments")).body["items"]
-    assert sorted(await numbers(status="lost")) == ["F2", "F3"]
-    assert await numbers(status="lost", carrier_id="fedex") == ["F3"]
-    assert await numbers(updated_after=everything[1]["recorded_at"]) == [
-        everything[2]["tracking_number"]
-    ]
-    assert (await api.get(f"/v1/shipments?updated_after={everything[2]['recorded_at']}")).body[
-        "items"
-    ] == []
-    assert (await api.get("/v1/shipments", params={"status": "arrived"})).status == 422
-    assert (
-        await api.get("/v1/shipments", params={"updated_after": "2026-03-01T08:00:00"})
-    ).status == 422
-
-
 @pytest.mark.parametrize("call_limits", [CallLimits(listed_shipments=3)])
 async def test_a_rare_status_is_found_beyond_the_rows_that_one_page_looks_at(
     api: Any, scan: Any
@@ -221,12 +176,6 @@ async def test_who_looks_for_shipments_at_their_end_does_not_read_the_others(
         [item["tracking_number"] for item in page]
         for page in await api.pages("/v1/shipments", status="lost")
     ] == [["R6"]]
-
-
-async def test_a_shipment_with_only_unknown_codes_is_unknown(api: Any, scan: Any) -> None:
-    await api.carriers.push(scan("13", None, kind=Kind.UNMAPPED))
-    shown = (await api.get("/v1/shipments/ups/13")).body
-    assert (shown["status"], shown["version"], shown["status_since"]) == ("unknown", 1, None)
 
 
 async def test_an_erasure_changes_the_etag_needs_admin_and_takes_a_number_that_was_never_seen(
