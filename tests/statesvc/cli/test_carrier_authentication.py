@@ -1,6 +1,5 @@
 """Texts of `carriers` and `doctor` about how a carrier proves itself, and what is left to do."""
 
-from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -79,8 +78,3 @@ def test_a_signature_binds_the_body_and_a_secret_does_not(
     carrier_id: str, *, expected: Any
 ) -> None:
     assert binds_body(CARRIERS[carrier_id].schemes()) is expected
-
-
-def test_networks_are_counted_in_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STATESVC_WEBHOOK_IPS_DPD", "192.0.2.0/24")
-    assert load_settings().webhook_networks == {"DPD": (ip_network("192.0.2.0/24"),)}

@@ -51,10 +51,6 @@ async def test_commands_and_their_words_are_completed(
     )
 
 
-async def test_zsh_finds_its_script(shell: Shell) -> None:
-    assert (await shell("completion", "zsh")).startswith("#compdef statesvc")
-
-
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 @pytest.mark.usefixtures("own_processes")
 async def test_a_shell_parses_its_script(name: str, shell: Shell, tmp_path: Path) -> None:

@@ -20,22 +20,6 @@ from tests.world.shell import MASTER_KEY, Shell, use
 pytestmark = pytest.mark.slow
 
 
-async def test_a_key_is_made_listed_and_revoked(here: Shell) -> None:
-    key = (await here("keys", "create", "--name", "night shift", "--scopes", "read,audit")).strip()
-    assert key.startswith("ss_")
-    (listed,) = await here.json("keys", "list")
-    assert (listed["name"], listed["scopes"], listed["revoked_at"]) == (
-        "night shift",
-        ["audit", "read"],
-        None,
-    )
-    assert key not in json.dumps(listed)
-    await here("keys", "revoke", listed["id"][:5])
-    (listed,) = await here.json("keys", "list")
-    assert listed["revoked_at"] is not None
-    assert "no live key" in await here("keys", "revoke", listed["id"], exit_code=1)
-
-
 async def test_another_fleet_is_given_a_role_an_address_and_the_inbox_key(
     database: Database, here: Shell
 ) -> None:
@@ -69,74 +53,11 @@ async def test_another_fleet_is_given_a_role_an_address_and_the_inbox_key(
     await here("keys", "inbox", "--role", "statesvc_service", exit_code=2)
 
 
-async def test_a_carriers_quota_is_set_and_the_list_of_carriers_shows_it(
-    database: Database, here: Shell
-) -> None:
-    assert "weight 0.5, at most 20 in flight" in await here(
-        "carriers", "quota", "ups", "--weight", "0.5", "--in-flight", "20", "--why", "slow"
-    )
-    shown = {
-        carrier["carrier_id"]: (carrier["weight"], carrier["in_flight_max"])
-        for carrier in await here.json("carriers")
-    }
-    assert (shown["ups"], shown["fedex"]) == ((0.5, 20), (1.0, None))
-    assert "weight 0.5, no bound" in await here(
-        "carriers", "quota", "ups", "--in-flight", "none", "--why", "mended"
-    )
-    for wrong in (
-        ["nobody", "--weight", "1"],
-        ["ups"],
-        ["ups", "--weight", "0"],
-        ["ups", "--in-flight", "0"],
-    ):
-        await here("carriers", "quota", *wrong, "--why", "x", exit_code=2)
-    async with await AsyncConnection.connect(database.service_dsn) as connection:
-        actions = await (
-            await connection.execute(
-                "SELECT verb, target, canonical FROM statesvc.action ORDER BY batch_id"
-            )
-        ).fetchall()
-    assert [action[:2] for action in actions] == [("set_quota", "carrier ups")] * 2
-    assert json.loads(actions[0][2])["details"] == {
-        "in_flight_max": 20,
-        "weight": "0.5",
-        "why": "slow",
-    }
-
-
 async def test_the_list_of_carriers_needs_no_database(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     assert {carrier["weight"] for carrier in await shell.json("carriers")} == {None}
-
-
-async def test_workers_are_listed(database: Database, here: Shell) -> None:
-    nobody = await here.json("workers")
-    assert (nobody["workers"], nobody["rescues_last_hour"]) == ([], 0)
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        await connection.execute(
-            "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at,"
-            " last_seen_at) SELECT 'h-worker-1-00000000', 'worker', 'h', 1, '0', at, at FROM"
-            " (SELECT statesvc.clock() - interval '1 min' AS at) c"
-        )
-    assert "silent" in await here("workers")
-
-
-async def test_dead_letters_are_listed_and_shown(database: Database, here: Shell) -> None:
-    assert await here.json("dead-letters", "list") == []
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        await connection.execute(
-            "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, raw_type,"
-            " raw_code) VALUES ('code', 'unknown_code', 'ups', statesvc.clock(), 'X', 'ZQ7')"
-        )
-    (letter,) = await here.json("dead-letters", "list", "--cause", "unknown_code")
-    shown = await here.json("dead-letters", "show", str(letter["dead_letter_id"]))
-    assert (shown["raw_code"], shown["occurrences"]["events"]) == ("ZQ7", 0)
-    (unmapped,) = await here.json("carriers", "unmapped")
-    assert (unmapped["carrier_id"], unmapped["carrier_code"]) == ("ups", "X/ZQ7")
-    assert await here.json("dead-letters", "list", "--carrier", "fedex") == []
-    assert "no dead letter" in await here("dead-letters", "show", "999", exit_code=1)
 
 
 async def test_migrations_are_checked_then_applied(

@@ -54,17 +54,6 @@ async def test_new_keys_of_the_log_are_documents(event_log: LogBuilder, shell: S
     assert await shell.json("keys", "retire-log", old) == {"id": old, "tombstones": []}
 
 
-async def test_what_was_written_as_evidence_is_a_document(
-    event_log: LogBuilder, shell: Shell, tmp_path: Path
-) -> None:
-    await event_log.parcel("1ZEVIDENCE")
-    await event_log.seal()
-    made = await shell.json("evidence", "ups", "1ZEVIDENCE", "--out", str(tmp_path / "e.json"))
-    ((name, entries),) = [(file["file"], file["entries"]) for file in made["files"]]
-    assert (name, entries > 0) == (str(tmp_path / "e.json"), True)
-    assert "UPS reported parcel 1ZEVIDENCE as delivered" in made["page_one"][0]
-
-
 async def test_status_names_the_database_once(database: Database, shell: Shell) -> None:
     async with await AsyncConnection.connect(database.service_dsn) as connection:
         ((name,),) = await (await connection.execute("SELECT current_database()")).fetchall()

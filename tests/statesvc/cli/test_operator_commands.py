@@ -16,7 +16,7 @@ from tests.world.database import Database
 from tests.world.log_builder import MASTER, log_builder
 from tests.world.shell import Shell, use
 
-ONE, OTHER = UUID(int=0xA << 124), UUID(int=0xB << 124)
+ONE = UUID(int=0xA << 124)
 
 
 @pytest.fixture
@@ -219,41 +219,6 @@ async def test_a_carrier_that_fell_silent_is_named(
     ]
 
 
-async def test_subscriptions_are_listed_paused_resumed_and_replayed(
-    database: Database, owner: AsyncConnection[Any], shell: Shell
-) -> None:
-    await _subscribe(owner, ONE)
-    await _subscribe(owner, OTHER)
-    await owner.execute(
-        "INSERT INTO statesvc.api_key VALUES ('k', 'k', 'x', %s, ARRAY['subscriptions'],"
-        " statesvc.clock(), 'x', NULL)",
-        (bytes(32),),
-    )
-    assert {one["state"] for one in await shell.json("subscriptions", "list")} == {"active"}
-    await shell("subscriptions", "pause", "a0000000")
-    shown = await shell.json("subscriptions", "show", str(ONE))
-    assert (shown["state"], shown["attempts"], shown["limiter"]["breaker"]) == (
-        "paused",
-        [],
-        "closed",
-    )
-    await shell("subscriptions", "resume", "a0000000")
-    assert (await shell.json("subscriptions", "show", "a0000000"))["state"] == "active"
-    told = await shell("subscriptions", "replay", "a0000000", "--since", "2026-01-01", "--dry-run")
-    assert "0 of 0 would be sent again" in told
-    assert "must lie after" in await shell(
-        "subscriptions", "replay", "a0000000", "--since", "2126-01-01", exit_code=1
-    )
-    assert "there is no subscription" in await shell(
-        "subscriptions", "show", "cccccccc", exit_code=1
-    )
-    async with await AsyncConnection.connect(database.service_dsn) as connection:
-        verbs = await (
-            await connection.execute("SELECT verb FROM statesvc.action ORDER BY batch_id")
-        ).fetchall()
-    assert [verb for (verb,) in verbs] == ["subscription.pause", "subscription.resume"]
-
-
 @pytest.mark.parametrize("wrong", ["zz", "", "a000000g"])
 async def test_what_is_no_id_is_refused(shell: Shell, wrong: str) -> None:
     with pytest.raises(SystemExit):
@@ -317,12 +282,6 @@ async def test_a_parcel_is_shown_without_what_is_personal(
     assert "named this tracking number so far" in await here(
         "shipments", "show", row[0], "0NOTHING0", exit_code=1
     )
-
-
-async def test_the_queue_is_shown(owner: AsyncConnection[Any], shell: Shell) -> None:
-    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
-    assert (await shell.json("queue"))["carriers"]["ups"]["ready"] == 0
-    assert "No notification waits." in await shell("queue")
 
 
 @pytest.mark.parametrize(

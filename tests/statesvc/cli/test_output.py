@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from statesvc.cli.output import cell, fitting, shown_time, write_table
+from statesvc.cli.output import cell, shown_time, write_table
 from statesvc.cli.presentation import Painted, Presentation, present
 from statesvc.telemetry.colour import Colour
 
@@ -42,12 +42,6 @@ def test_on_a_terminal_a_table_fits_and_says_everything(
     lines = terminal.getvalue().splitlines()
     assert max(map(len, lines)) <= columns
     assert set(" ".join(lines).split()) >= set(ROWS[0][2].split())
-
-
-def test_narrow_columns_stay_as_they_are() -> None:
-    assert fitting([4, 8, 90, 30], [4, 8, 10, 30], 100) == [4, 8, 52, 30]
-    assert fitting([4, 8], [4, 8], 100) == [4, 8]
-    assert fitting([20, 20], [5, 5], 10) == [12, 12]
 
 
 def test_what_is_copied_stays_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:

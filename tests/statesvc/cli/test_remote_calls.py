@@ -14,7 +14,7 @@ from statesvc.cli.command_error import CommandError
 from statesvc.cli.remote_calls import RemoteCalls
 from statesvc.cli.service_profile import Service
 from statesvc.privacy.erasure import DEAD_LETTERS_AT_ONCE
-from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters
+from tests.statesvc.api.test_dead_letter_replay import bury_messages
 from tests.world.api import Api, Statement
 from tests.world.log_builder import LogBuilder
 from tests.world.shell import Shell
@@ -73,20 +73,6 @@ async def test_the_kill_switch_is_turned_from_afar_under_the_name_of_the_key(
         await shell("rollout", "release", "ups") == "ups: released; in effect at the next claim\n"
     )
     assert await shell.actors() == {f"key:{(await api.key('ops')).split('_')[1]}"}
-
-
-async def test_dead_letters_are_shown_and_replayed_from_afar(
-    api: Api, afar: Callable[[str], Afar]
-) -> None:
-    await bury_messages(api, *["x"] * 5)
-    shell = afar("ops")
-    assert "normalizer_failed" in await shell("dead-letters", "groups")
-    (first, *_) = await open_dead_letters(api)
-    assert "back into the inbox" in await shell("dead-letters", "show", str(first))
-    assert "replayed" in await shell("dead-letters", "replay", str(first), "--why", "one")
-    told = await shell("dead-letters", "replay", "--kind", "message")
-    assert "4 dead letters replayed." in told
-    assert await open_dead_letters(api) == []
 
 
 async def test_a_subscription_is_made_changed_and_deleted_from_afar(
@@ -261,20 +247,6 @@ async def test_evidence_is_fetched_and_verified_with_a_key_alone(
     )
     await remote("evidence", "ups", "5", "--out", str(out), "--without-personal-data")
     assert b"J. Doe" not in out.read_bytes()
-
-
-async def test_a_shipment_is_found_and_told_with_a_key_alone(
-    api: Api, scan: Statement, afar: Callable[[str], Afar]
-) -> None:
-    await api.carriers.push(scan("5", Status.IN_TRANSIT), scan("5", Status.DELIVERED, minutes=9))
-    shell = afar("read")
-    assert "delivered" in await shell("shipments", "find", "5")
-    assert "version" in await shell("shipments", "show", "ups", "5")
-    assert [
-        line.split()[0] for line in (await shell("shipments", "history", "ups", "5")).splitlines()
-    ] == ["VERSION", "1", "2"]
-    await shell("shipments", "show", "ups", "6", exit_code=1)
-    assert "no such carrier_id" in await shell("shipments", "show", "nobody", "6", exit_code=2)
 
 
 async def test_an_address_that_answers_no_json_is_a_sentence(
