@@ -4,13 +4,11 @@ Readers plan with the months that have any, and miss none.
 """
 
 from typing import Any
-from unittest.mock import patch
 from uuid import uuid4
 
 from psycopg import AsyncConnection
 
 from events.vocabulary import Status
-from statesvc.database.pipelined import Pipeline, PipelinedRows
 from statesvc.log.history import History
 from statesvc.log.personal_read_entries import PersonalRead, record_personal_read
 from statesvc.subscriptions import subscription_store as store
@@ -39,30 +37,6 @@ async def months(api: Any, number: str) -> int:
         FROM statesvc.stream WHERE number = %s) m"""
     ((found,),) = await (await api.connection.execute(query, [number])).fetchall()
     return int(found)
-
-
-async def test_what_is_delivered_in_the_month_of_its_event_touches_no_stream(
-    api: Any, scan: Any
-) -> None:
-    carriers = api.carriers
-    request = store.SubscriptionRequest(url="https://example.test/hook")
-    await store.create(
-        carriers.connection, carriers.keyring, request, actor="test", owner="bootstrap"
-    )
-    await carriers.push(scan("5", Status.IN_TRANSIT))
-    sent: list[str] = []
-    execute = Pipeline.execute
-
-    async def recording(
-        self: Pipeline, query: Any, *arguments: Any, **options: Any
-    ) -> PipelinedRows:
-        sent.append(query)
-        return await execute(self, query, *arguments, **options)
-
-    with patch.object(Pipeline, "execute", recording):
-        assert len(await deliver(carriers.connection, carriers.keyring)) == 1
-    assert any("statesvc.attempt" in query for query in sent)
-    assert not any("statesvc.stream" in query for query in sent if "entries_until" in query)
 
 
 async def test_attempts_observations_replays_and_readings_of_later_months_are_found(

@@ -3,20 +3,13 @@ effect.
 """
 
 import asyncio
-from typing import Any
 
 import psycopg
-import pytest
 
 from statesvc.reading.rollout_store import set_hold
-from statesvc.repair.dead_letters.dead_letter import SENTENCES, Obstacle, Way, way_of
+from statesvc.repair.dead_letters.dead_letter import SENTENCES, Obstacle, Way
 from statesvc.repair.dead_letters.put_back import ReplayVerdict, obstacle_of, put_back, verdicts
-from statesvc.repair.dead_letters.replay_plan import (
-    ObstacleCount,
-    make_plan,
-    next_dead_letters,
-    plan_replay,
-)
+from statesvc.repair.dead_letters.replay_plan import ObstacleCount, make_plan, plan_replay
 from tests.statesvc.repair.dead_letters.conftest import RepairHarness
 from tests.statesvc.repair.dead_letters.planted import unread
 from tests.world.worker_harness import CARRIER_ID, push_body
@@ -112,14 +105,6 @@ async def test_of_two_replays_at_the_same_time_each_is_put_back_by_one(
     await repair.assert_applied_once(120)
 
 
-async def test_a_replay_that_is_cut_off_changes_nothing(repair: RepairHarness) -> None:
-    dead_letters = await repair.bury_some(3)
-    async with repair.connection.transaction(force_rollback=True):
-        await put_back(repair.connection, repair.request(), dead_letters)
-    assert await repair.open_dead_letters() == dead_letters
-    assert await repair.harness.value("SELECT count(*) FROM statesvc.inbox") == 0
-
-
 async def test_an_open_dead_letter_of_a_message_that_waits_or_took_effect_is_refused(
     repair: RepairHarness,
 ) -> None:
@@ -185,28 +170,6 @@ async def test_what_is_read_again_is_never_put_back(repair: RepairHarness) -> No
     )
     assert await cursor.fetchall() == [("read_again",)] * 2
     assert await repair.open_dead_letters() == dead_letters
-
-
-@pytest.mark.parametrize("way", list(Way))
-async def test_the_queries_know_the_ways_as_the_code_does(repair: RepairHarness, way: Way) -> None:
-    kinds: list[tuple[Any, str]] = [
-        ("message", "unreadable"),
-        ("message", "rejected_member"),
-        ("code", "unknown_code"),
-        ("notification", "delivery_exhausted"),
-    ]
-    for kind, cause in kinds:
-        await repair.harness.connection.execute(
-            "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at) VALUES (%s, %s,"
-            " %s, statesvc.clock())",
-            (kind, cause, CARRIER_ID),
-        )
-    found = await next_dead_letters(
-        repair.connection, repair.request(), [way], after=0, up_to=100, limit=10
-    )
-    assert [each.kind for each in found] == [
-        kind for kind, cause in kinds if way_of(kind, cause) is way
-    ]
 
 
 def test_a_plan_adds_up_and_leaves_out_what_this_release_cannot_read() -> None:

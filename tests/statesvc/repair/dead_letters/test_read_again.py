@@ -47,16 +47,6 @@ async def statuses(repair: RepairHarness) -> dict[str, int]:
     )
 
 
-async def test_without_a_mapping_nothing_is_done_and_the_answer_says_so(
-    repair: RepairHarness,
-) -> None:
-    (dead_letter_id,) = await say_unknown(repair, 3)
-    progress = await repair.replay(repair.request(dead_letter_id))
-    assert (progress.replayed, progress.refused) == (0, {Obstacle.NO_MAPPING: 1})
-    assert await repair.open_dead_letters() == [dead_letter_id]
-    assert await statuses(repair) == {"unknown": 3}
-
-
 async def test_with_a_mapping_all_events_with_the_code_are_corrected_once_and_no_others(
     repair: RepairHarness,
 ) -> None:
@@ -229,29 +219,6 @@ async def test_a_message_that_was_erased_cannot_be_read_again(repair: RepairHarn
     await repair.harness.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
     progress = await repair.replay(repair.request(cause="rejected_member"))
     assert progress.refused == {Obstacle.UNREADABLE: 1}
-
-
-@pytest.mark.slow
-async def test_the_events_of_a_code_are_read_over_several_calls_and_a_late_one_too(
-    repair: RepairHarness,
-) -> None:
-    (dead_letter_id,) = await say_unknown(repair, 120)
-    await map_code(repair)
-    order, budget = (
-        repair.request(dead_letter_id),
-        ReplayBudget(dead_letters_max=10, messages_max=50),
-    )
-    first, position = await repair.call(order, budget)
-    assert (first.ended, first.corrected, first.remaining) == (ReplayEnd.LIMIT_REACHED, 50, 1)
-    second, position = await repair.call(order, budget, position)
-    third, _ = await repair.call(order, budget, position)
-    assert (second.corrected, third.corrected, third.replayed, third.ended) == (
-        50,
-        20,
-        1,
-        ReplayEnd.DONE,
-    )
-    assert await statuses(repair) == {"out_for_delivery": 120}
 
 
 @pytest.mark.slow

@@ -4,9 +4,7 @@ import asyncio
 from uuid import UUID
 
 import pytest
-from psycopg import AsyncConnection
 
-from statesvc.database.wakeups.wakeup import READY_NOW
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.put_back import discard
 from statesvc.repair.dead_letters.replay_plan import plan_replay
@@ -18,42 +16,6 @@ from tests.world.worker_harness import CARRIER_ID
 pytestmark = pytest.mark.slow
 
 CAUSE = {"carrier_id": CARRIER_ID, "cause": "normalizer_failed"}
-
-
-async def test_all_that_match_are_replayed_and_the_record_says_so(repair: RepairHarness) -> None:
-    await repair.bury_some(300)
-    repair.mend()
-    order = repair.request(why="normalizer mended", **CAUSE)
-    async with repair.working():
-        progress = await repair.replay(order)
-    assert (progress.replayed, progress.ended) == (300, ReplayEnd.DONE)
-    await repair.harness.work()
-    assert await repair.open_dead_letters() == []
-    await repair.assert_applied_once(300)
-    assert set(repair.woken) == {frozenset(READY_NOW)}
-    begun, ended = await repair.actions()
-    assert (begun["verb"], begun["actor"], begun["target"]) == (
-        "replay_begun",
-        "tester",
-        "dead letters",
-    )
-    assert begun["details"] == {
-        "run": str(order.run_id),
-        "why": "normalizer mended",
-        "carrier": CARRIER_ID,
-        "cause": "normalizer_failed",
-        "dead_letters": 300,
-        "replayable": 300,
-    }
-    assert (ended["verb"], ended["details"]["run"], ended["details"]["ended"]) == (
-        "replay_ended",
-        str(order.run_id),
-        "done",
-    )
-    assert ended["details"]["replayed"] == 300
-    assert await repair.harness.rows("SELECT DISTINCT run_id FROM statesvc.dead_letter") == [
-        (order.run_id,)
-    ]
 
 
 async def test_what_cannot_be_replayed_is_counted_and_the_rest_goes_on(
@@ -146,22 +108,6 @@ async def test_a_call_whose_time_is_over_says_what_remains(repair: RepairHarness
         0,
         3,
     )
-
-
-async def test_two_runs_at_the_same_time_share_the_work(repair: RepairHarness) -> None:
-    await repair.bury_some(200)
-    repair.mend()
-    found = await plan_replay(repair.connection, repair.request(**CAUSE))
-    async with await AsyncConnection.connect(
-        repair.harness.database.service_dsn, autocommit=True
-    ) as connection:
-        other = RepairHarness(repair.harness, connection)
-        runs = await asyncio.gather(
-            *(each.replay(each.request(**CAUSE), found=found) for each in (repair, other))
-        )
-    assert sum(progress.replayed for progress in runs) == 200
-    await repair.harness.work()
-    await repair.assert_applied_once(200)
 
 
 async def test_an_interrupted_call_is_recorded_and_the_next_one_goes_on(
