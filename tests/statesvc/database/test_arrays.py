@@ -6,16 +6,7 @@ import psycopg
 import pytest
 from psycopg.adapt import PyFormat, Transformer
 
-from statesvc.database.queries import (
-    Encoder,
-    bools,
-    byteas,
-    encoded,
-    ints,
-    texts,
-    timestamps,
-    uuids,
-)
+from statesvc.database.queries import Encoder, bools, byteas, ints, texts, timestamps, uuids
 
 COLUMNS: dict[str, tuple[Encoder, list[Any]]] = {
     "uuid": (uuids, [UUID(int=0), UUID(int=2**128 - 1), UUID(int=7)]),
@@ -49,19 +40,3 @@ def test_numbers_are_of_the_width_that_the_queries_cast_to() -> None:
         [[2**31 - 1, -(2**31), 2**20]], [PyFormat.BINARY]
     )
     assert ints(wide)[20:] == bytes(expected or b"")[20:]
-
-
-def test_no_rows_are_empty_columns() -> None:
-    assert {
-        name: len(column) for name, column in encoded([], {"ids": uuids, "names": texts}).items()
-    } == {"ids": 12, "names": 12}
-
-
-def test_rows_of_another_width_are_refused() -> None:
-    with pytest.raises(ValueError, match="argument"):
-        encoded([("a", "b", "c")], {"one": texts, "two": texts})
-
-
-def test_a_time_without_offset_is_refused() -> None:
-    with pytest.raises(TypeError):
-        timestamps([datetime(2026, 3, 1)])  # noqa: DTZ001 - the case

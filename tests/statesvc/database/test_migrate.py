@@ -100,43 +100,12 @@ async def test_a_database_of_another_text_is_refused_and_told_what_to_do(
     ]
 
 
-async def test_a_database_from_before_the_baseline_is_refused_and_told_what_to_do(
-    bare_database: Any,
-) -> None:
-    await rows(bare_database.owner_dsn, "CREATE SCHEMA statesvc")
-    await rows(
-        bare_database.owner_dsn,
-        "CREATE TABLE statesvc.schema_migrations AS SELECT version, 'old' AS name, 'old' AS sha256,"
-        " now() AS applied_at, 1 AS duration_ms FROM generate_series(1, 32) AS version",
-    )
-    for check_only in (True, False):
-        with pytest.raises(
-            MigrationError,
-            match=(
-                r"another text of 0001_foundation.*make a new database.*remove its data directory"
-            ),
-        ):
-            await migrate(bare_database.owner_dsn, bare_database.service_dsn, check_only=check_only)
-    tables = "SELECT relname FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace"
-    assert await rows(bare_database.owner_dsn, tables) == [("schema_migrations",)]
-
-
 async def test_a_number_below_what_was_applied_is_refused(bare_database: Any, folder: Path) -> None:
     (folder / "0003_third.sql").write_text("SELECT 3;")
     await run(bare_database, folder)
     (folder / "0002_late.sql").write_text("SELECT 2;")
     with pytest.raises(MigrationError, match="0002_late"):
         await run(bare_database, folder)
-
-
-async def test_the_schema_of_a_later_release_is_tolerated_and_told(
-    bare_database: Any, folder: Path
-) -> None:
-    (folder / "0002_later.sql").write_text("SELECT 2;")
-    await run(bare_database, folder)
-    (folder / "0002_later.sql").unlink()
-    report = await run(bare_database, folder)
-    assert (report.applied, report.newer) == ((), (2,))
 
 
 async def test_functions_are_applied_after_the_tables_and_again_when_their_file_changes(
@@ -317,13 +286,6 @@ async def test_migrating_as_the_service_role_says_which_setting_is_missing(
 ) -> None:
     with pytest.raises(MigrationError, match="STATESVC_OWNER_URL"):
         await migrate(bare_database.service_dsn, bare_database.service_dsn, folder=folder)
-
-
-async def test_the_real_migrations_apply_to_an_empty_database_and_again(bare_database: Any) -> None:
-    first = await migrate(bare_database.owner_dsn, bare_database.service_dsn)
-    again = await migrate(bare_database.owner_dsn, bare_database.service_dsn)
-    assert first.applied
-    assert (again.applied, again.pending) == ((), ())
 
 
 @pytest.mark.parametrize(

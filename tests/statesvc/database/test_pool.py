@@ -155,19 +155,6 @@ async def test_a_database_that_is_back_is_found_within_half_a_second(
                     pass
 
 
-async def test_more_requests_than_connections_wait_and_all_are_served(database: Any) -> None:
-    limits = replace(LIMITS, connections_max=2, waiting_max=100)
-    async with make_pool(database.service_dsn, name="statesvc test", limits=limits) as pool:
-
-        async def read() -> None:
-            async with pool.connection() as connection:
-                await connection.execute("SELECT pg_sleep(0.02)")
-
-        async with asyncio.TaskGroup() as readers:
-            for _ in range(100):
-                readers.create_task(read())
-
-
 @pytest.mark.parametrize("waiting_max", [1, 100])
 async def test_a_busy_pool_is_told_from_a_database_that_does_not_answer(
     database: Any, waiting_max: int
@@ -181,12 +168,6 @@ async def test_a_busy_pool_is_told_from_a_database_that_does_not_answer(
 
         ended = await asyncio.gather(*(read() for _ in range(10)), return_exceptions=True)
         assert {type(error) for error in ended if error is not None} == {PoolBusyError}
-
-
-async def test_a_transaction_exists_only_where_the_code_opens_one(pool: Pool) -> None:
-    async with pool.connection() as connection:
-        await one(connection, "SELECT 1")
-        assert connection.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
 
 
 async def test_a_half_open_socket_is_noticed(database: Any, server: Server) -> None:

@@ -8,7 +8,6 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection, IsolationLevel
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import TransactionStatus
 
 from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.pool import Pool, PoolLimits, make_pool
@@ -103,33 +102,6 @@ async def _sleep_in_transaction(connection: AsyncConnection[Any]) -> None:
         await connection.execute("SELECT pg_sleep(30)")
 
 
-async def test_a_transaction_may_still_choose_its_isolation(pool: Pool) -> None:
-    async with pool.connection() as connection, connection.transaction():
-        await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        row = await (
-            await connection.execute("SELECT current_setting('transaction_isolation')")
-        ).fetchone()
-    assert row == ("repeatable read",)
-
-
-async def test_nothing_is_warned_of(pool: Pool) -> None:
-    told: list[str] = []
-    async with pool.connection() as connection:
-        connection.add_notice_handler(lambda notice: told.append(str(notice.message_primary)))
-        await connection.execute("SELECT 1")
-        async with connection.transaction():
-            await connection.execute("SELECT 1")
-    assert told == []
-
-
-async def test_times_are_read_in_utc_on_every_server_connection(pool: Pool) -> None:
-    async with pool.connection() as one, pool.connection() as other:
-        async with one.transaction():
-            await one.execute("SELECT 1")
-            assert await (await other.execute("SHOW TimeZone")).fetchone() == ("UTC",)
-        assert await (await one.execute("SHOW TimeZone")).fetchone() == ("UTC",)
-
-
 async def settings_of(connection: Sender) -> dict[str, str]:
     query = "SELECT name, current_setting(name) FROM unnest(%(names)s::text[]) name"
     rows = await connection.execute(query, {"names": [*SESSION_SETTINGS, "transaction_isolation"]})
@@ -174,14 +146,6 @@ async def server_process(connection: AsyncConnection[Any]) -> int:
     row = await (await connection.execute("SELECT pg_backend_pid()")).fetchone()
     assert row is not None
     return int(row[0])
-
-
-async def test_after_a_failed_lone_statement_the_next_works(pool: Pool) -> None:
-    async with pool.connection() as connection:
-        with pytest.raises(psycopg.errors.DivisionByZero):
-            await connection.execute("SELECT 1 / n FROM generate_series(0, 1) n")
-        assert connection.info.transaction_status is TransactionStatus.IDLE
-        assert await shown(connection) == ["600ms", "300ms", "15s"]
 
 
 async def test_a_connection_may_choose_the_isolation_of_its_transactions(pool: Pool) -> None:

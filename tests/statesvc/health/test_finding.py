@@ -118,11 +118,6 @@ async def test_an_invalid_index_is_named(
     assert not [text for text in found if "is invalid" in text]
 
 
-async def test_a_database_that_takes_writes_has_no_reason(database: Database) -> None:
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        assert await why_not_writable(connection) is None
-
-
 @pytest.mark.parametrize(
     ("options", "altered", "remedy"),
     [

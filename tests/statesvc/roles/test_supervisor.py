@@ -5,7 +5,6 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
@@ -13,18 +12,12 @@ from statesvc.background.deaths import read_deaths
 from statesvc.cli import explained
 from statesvc.roles.supervisor import supervise
 from statesvc.roles.supervisor.child_plan import (
-    CHILDREN,
-    DEMO,
-    ROLES,
     PortTakenError,
     ServicePlan,
     any_free,
     choose_ports,
-    demo_environment,
     environment_of,
-    forked_program,
     is_free,
-    programs,
 )
 from statesvc.roles.supervisor.child_process import (
     LONGEST_PAUSE_SECONDS,
@@ -32,7 +25,7 @@ from statesvc.roles.supervisor.child_process import (
     ChildProgram,
     pause_after,
 )
-from statesvc.roles.supervisor.start_child import Forks, spawn
+from statesvc.roles.supervisor.start_child import spawn
 from statesvc.roles.supervisor.supervise import banner
 from statesvc.roles.watchdog import watchdog
 from statesvc.settings.service_settings import load_settings
@@ -108,20 +101,6 @@ def test_the_demo_leaves_settings_that_are_set_alone() -> None:
     }
     environment = environment_of(plan(demo_rate=20), given)
     assert given.items() <= environment.items()
-
-
-def test_each_role_gets_its_port_and_the_demo_the_key() -> None:
-    environment = environment_of(plan(demo_rate=20), {})
-    listed = {
-        program.name: program for program in programs(plan(demo_rate=20), Mock(Forks), environment)
-    }
-    titles = " ".join(forked_program(plan(), roles).title for roles in CHILDREN)
-    assert titles == " ".join(f"statesvc {name} --port {plan().ports[name]}" for name in ROLES)
-    assert list(listed) == ["ingress", "api", "worker", "notifier+sealer", DEMO]
-    assert (
-        demo_environment(environment)["STATESVC_DEMO_KEY"] == environment["STATESVC_BOOTSTRAP_KEY"]
-    )
-    assert not listed[DEMO].restart
 
 
 @pytest.mark.parametrize(

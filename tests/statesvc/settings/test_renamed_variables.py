@@ -86,14 +86,6 @@ def test_both_names_may_be_set_while_they_agree() -> None:
     assert "8001" not in str(refused.value)
 
 
-def test_the_meaning_of_a_setting_names_its_old_name() -> None:
-    meanings = {setting.variable: setting.meaning for setting in documented_settings(renames=NEW)}
-    assert meanings["STATESVC_PORT"].endswith("Its old name STATESVC_LISTEN_PORT works before 0.3.")
-    assert meanings["STATESVC_WEBHOOK_SECRET_<CARRIER>"].endswith(
-        "Its old name STATESVC_PUSH_SECRET_ works before 0.3."
-    )
-
-
 def test_every_removed_setting_is_on_the_page_of_promises_and_set_nowhere() -> None:
     known = {setting.variable for setting in documented_settings()}
     page = UPGRADE.with_name("promises.md").read_text("utf-8")

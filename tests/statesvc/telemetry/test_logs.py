@@ -15,7 +15,7 @@ import pytest
 import structlog
 from opentelemetry.sdk.trace import TracerProvider
 
-from statesvc.telemetry.logs import configure_logging, short_line
+from statesvc.telemetry.logs import configure_logging
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.minute_log import Refusals
 from statesvc.telemetry.redaction import KEYS
@@ -287,17 +287,3 @@ async def test_the_first_of_a_kind_is_logged_at_once_and_the_others_together() -
     assert 'statesvc_refusals_total{cause="head_timeout"} 500.0' in exposed
     assert 'statesvc_refusals_total{cause="connections"} 1.0' in exposed
     telemetry.close()
-
-
-def test_lists_are_cut_and_texts_with_blanks_are_quoted() -> None:
-    fields = {
-        "event": "functions_applied",
-        "process": "up",
-        "timestamp": "2026-11-26T20:00:00Z",
-        "files": list("abcde"),
-        "why": "no room",
-    }
-    assert (
-        short_line(fields, colour=False)
-        == "20:00:00 up             functions_applied files='a, b, c and 2 more'  why='no room'"
-    )

@@ -5,13 +5,12 @@ import re
 import socket
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from statesvc.telemetry import gauges, names
-from statesvc.telemetry.metric import Attribute, Instrument, Stage
+from statesvc.telemetry.metric import Instrument, Stage
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.metrics_server import (
     CONNECTIONS_A_SECOND,
@@ -55,15 +54,6 @@ def test_the_objectives_of_the_ack_are_exact_buckets() -> None:
     )
 
 
-def test_two_processes_in_one_interpreter_share_no_number() -> None:
-    one, other = Telemetry(), Telemetry()
-    one.events.add(3, {"carrier": "ups", "verdict": "appended"})
-    assert (
-        'statesvc_events_total{carrier="ups",verdict="appended"} 3.0' in one.exposition().decode()
-    )
-    assert "statesvc_events_total{" not in other.exposition().decode()
-
-
 def test_what_counts_trouble_begins_at_zero_and_is_not_set_back() -> None:
     telemetry = Telemetry()
     telemetry.begin_carrier("ups")
@@ -100,33 +90,6 @@ def test_a_stage_is_timed_when_it_fails_too() -> None:
     )
 
 
-def test_names_follow_the_conventions() -> None:
-    assert len({metric.name for metric in names.METRICS}) == len(names.METRICS)
-    for metric in names.METRICS:
-        assert re.fullmatch(r"statesvc(\.[a-z_]+)+", metric.name)
-        assert not metric.name.endswith("_total")
-        assert bool(metric.buckets) == (metric.instrument is Instrument.HISTOGRAM)
-        assert set(metric.attributes) <= set(Attribute)
-
-
-async def test_recorded_metrics_of_the_table_are_all_on_the_telemetry_object() -> None:
-    telemetry = Telemetry()
-    await asyncio.sleep(0)
-    recorded = {
-        metric.name
-        for metric in names.METRICS
-        if not metric.instrument.value.startswith("observed")
-    }
-    instruments = {
-        getattr(value, "_name", None) or getattr(value, "name", None)
-        for value in vars(telemetry).values()
-    }
-    assert {name.lower() for name in recorded} <= {str(name).lower() for name in instruments}
-
-
-PRODUCT = Path(__file__).parents[3] / "statesvc"
-
-
 def test_the_page_is_that_of_the_table() -> None:
     assert PAGE.read_text("utf-8") == page(), "run python -m tests.metrics_page"
 
@@ -152,29 +115,6 @@ def test_a_scrape_shows_the_names_of_the_page() -> None:
         )
     )
     assert shown == {prometheus_name(metric) for metric in names.METRICS}
-
-
-def test_every_metric_is_recorded_somewhere() -> None:
-    text = "\n".join(
-        path.read_text("utf-8")
-        for path in PRODUCT.rglob("*.py")
-        if path.name not in {"names.py", "metrics.py"}
-    )
-    attributes = {
-        metric.name: name for name, metric in vars(names).items() if metric in names.METRICS
-    }
-    recorded = (PRODUCT / "telemetry" / "metrics.py").read_text("utf-8")
-    unused = []
-    for metric, constant in attributes.items():
-        found = re.search(rf"self\.(\w+) = self\._\w+\(names\.{constant}\)", recorded)
-        if found is None:
-            is_used = f"names.{constant}" in text or f"names.{constant}" in recorded
-        else:
-            is_used = (
-                re.search(rf"\.{found[1]}\b", text) is not None or f".{found[1]}.record" in recorded
-            )
-        unused += [] if is_used else [metric]
-    assert unused == []
 
 
 CROWD = 90

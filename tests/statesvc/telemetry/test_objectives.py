@@ -54,13 +54,6 @@ def test_a_quantile_lies_between_the_bounds_of_its_values() -> None:
     assert MinuteCount().quantile(0.99) is None
 
 
-def test_what_takes_longer_than_any_bound_counts_in_the_last() -> None:
-    counts = ObjectiveCounts(now=lambda: 0.0)
-    counts.timed(LAG, 1e9)
-    (count,) = counts.take().values()
-    assert (count.missed, sum(count.counts)) == (1, 1)
-
-
 def test_what_could_not_be_written_is_counted_with_what_came_since() -> None:
     now = 6000.0
     counts = ObjectiveCounts(now=lambda: now)

@@ -13,7 +13,6 @@ from statesvc.telemetry.tracing import (
     begin,
     build_provider,
     metric_exporter,
-    resource_of,
     span,
     traceparent_of,
 )
@@ -97,10 +96,3 @@ def test_a_missing_exporter_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(tracing, "_OTLP", "no.such.package")
     with pytest.raises(ExporterUnavailableError, match=r"statesvc\[otlp\]"):
         build_provider(RESOURCE)
-
-
-def test_the_standard_variables_say_more_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging")
-    attributes = resource_of("worker", "worker-1").attributes
-    assert (attributes["service.name"], attributes["service.namespace"]) == ("worker", "statesvc")
-    assert attributes["deployment.environment.name"] == "staging"

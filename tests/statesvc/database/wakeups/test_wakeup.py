@@ -1,9 +1,7 @@
 """Wake-ups over a real server: coalesced on the way out, never lost on the way in."""
 
 import asyncio
-import itertools
 import os
-import random
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -15,7 +13,7 @@ from psycopg import AsyncConnection
 
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
-from statesvc.database.wakeups.wakeup import INBOX, OUTBOX, reconnect_delays
+from statesvc.database.wakeups.wakeup import INBOX, OUTBOX
 
 pytestmark = pytest.mark.slow
 
@@ -75,20 +73,6 @@ async def test_a_burst_is_one_leading_and_one_trailing_wake_up(
     await waker.stop()
     assert [channel for channel, _ in heard] == [INBOX, INBOX]
     assert heard[1][1] - heard[0][1] >= INTERVAL_SECONDS * 0.8
-
-
-async def test_steady_wishes_make_at_most_one_wake_up_per_interval(
-    database: Any, heard: list[tuple[str, float]]
-) -> None:
-    waker = Waker(database.service_dsn, interval_seconds=INTERVAL_SECONDS)
-    await waker.start()
-    for _ in range(100):
-        waker.wake(OUTBOX)
-        await asyncio.sleep(0.005)
-    await until(lambda: len(heard) >= 3)
-    await waker.stop()
-    gaps = [later - earlier for (_, earlier), (_, later) in itertools.pairwise(heard[:-1])]
-    assert min(gaps) >= INTERVAL_SECONDS * 0.8
 
 
 async def test_stop_sends_the_last_wish_and_is_safe_twice_and_before_start(
@@ -189,18 +173,6 @@ async def test_a_process_that_listens_sends_over_the_same_connection(
     await listener.stop()
 
 
-async def test_a_hint_that_comes_during_a_ping_is_heard(database: Any) -> None:
-    listener = Listener(database.service_dsn, [INBOX], ping_seconds=0.001)
-    await listener.start()
-    await until(lambda: listener.is_up)
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        for _ in range(200):
-            listener.event(INBOX).clear()
-            await connection.execute("SELECT pg_notify(%s, '')", (INBOX,))
-            await asyncio.wait_for(listener.event(INBOX).wait(), 2)
-    await listener.stop()
-
-
 async def test_an_absent_server_is_tried_with_growing_delays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -223,14 +195,6 @@ async def test_an_absent_server_is_tried_with_growing_delays(
     await listener.stop()
     await waker.stop()
     assert 4 <= tries <= 12, "two connections, each at most about five tries in the first second"
-
-
-def test_reconnect_delays_double_up_to_five_seconds_with_jitter() -> None:
-    delays = list(itertools.islice(reconnect_delays(random.Random(1)), 50))
-    for index, delay in enumerate(delays):
-        ceiling = min(0.1 * 2**index, 5.0)
-        assert ceiling / 2 <= delay <= ceiling
-    assert len({round(delay, 6) for delay in delays[10:]}) > 30
 
 
 async def backend(dsn: str, application_name: str) -> int:
