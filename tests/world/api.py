@@ -35,8 +35,9 @@ from statesvc.api.submission.routes import routes as submission_routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
-from statesvc.database.keyring_store import load_keyring
+from statesvc.database.keyring_store import MasterKeyError, load_keyring
 from statesvc.database.pool import Connections, PoolLimits, ReadablePool, make_pool
+from statesvc.delivery.addresses import Network
 from statesvc.delivery.targets import Targets
 from statesvc.http.app import build_app
 from statesvc.http.keys.api_keys import REMEMBERED_SECONDS, Keys
@@ -163,11 +164,12 @@ class Api:
         method: str,
         path: str,
         *,
-        scopes: str,
+        scopes: str = "read",
+        key: str | None = None,
         headers: dict[str, str] | None = None,
         **arguments: Any,
     ) -> Reply:
-        authorization = {"Authorization": f"Bearer {await self.key(scopes)}"}
+        authorization = {"Authorization": f"Bearer {key or await self.key(scopes)}"}
         async with self.client.request(
             method, path, headers=authorization | (headers or {}), **arguments
         ) as response:
@@ -215,7 +217,7 @@ def context_of(pool: Connections, *, carriers: Mapping[str, Carrier] = CARRIERS)
     """Return what operations work with that need no keys."""
 
     async def keyring() -> Keyring:
-        raise AssertionError("no master key is at hand")
+        raise MasterKeyError("no master key is at hand")
 
     return Context(
         pool=pool,
@@ -260,6 +262,12 @@ def pool_limits() -> PoolLimits:
 
 
 @pytest.fixture
+def subscriber_networks() -> Sequence[Network]:
+    """Return the networks besides the internet where subscribers of the API may live."""
+    return ()
+
+
+@pytest.fixture
 async def api(
     *,
     database: Database,
@@ -268,6 +276,7 @@ async def api(
     call_limits: CallLimits,
     remembered_seconds: float,
     pool_limits: PoolLimits,
+    subscriber_networks: Sequence[Network],
 ) -> AsyncIterator[Api]:
     pool = make_pool(database.service_dsn, name="api-test", limits=pool_limits)
     readers = make_pool(
@@ -282,7 +291,7 @@ async def api(
         await connection.execute("SET timezone = 'UTC'")
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
         readings = PersonalReads(pool)
-        targets = Targets(total_seconds=2)
+        targets = Targets(allowed=subscriber_networks, total_seconds=2)
         context = served_context(
             pool=pool,
             keyring=keyring,
@@ -292,6 +301,7 @@ async def api(
             backup_days=7,
             tombstones=Tombstones([(FolderCheckpointStore(tmp_path), "tombstones")]),
             targets=targets,
+            allowed=subscriber_networks,
             carriers=known_carriers,
             limits=call_limits,
         )

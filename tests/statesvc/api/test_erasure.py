@@ -181,3 +181,9 @@ async def test_a_text_that_the_carrier_s_tables_know_is_shown_to_every_reader(
         )
     ).status == 200
     assert (await codes("history", "read pii", include="personal"))[0] == known
+
+
+async def test_a_number_is_no_truth_value(api: Any) -> None:
+    asked = {"why": "asked to", "override_hold": 0}
+    refused = await api.call("POST", "/v1/shipments/ups/1/erase", scopes="admin", json=asked)
+    assert (refused.status, refused.body["errors"][0]["pointer"]) == (422, "/body/override_hold")

@@ -4,7 +4,10 @@ import pytest
 
 from statesvc.api.call_limits import CallLimits
 from statesvc.api.status_operations import shown_finding
+from statesvc.database.pool import Pool
 from statesvc.health.finding import Finding, Urgency
+from statesvc.queue.depth_gauges import DepthGauges
+from statesvc.telemetry.metrics import Telemetry
 
 QUEUED = (
     "INSERT INTO statesvc.inbox (message_id, received_at, available_at, token, worker, body_bytes,"
@@ -78,6 +81,27 @@ async def test_counts_by_carrier_and_state(api: Any) -> None:
     }
     assert shown["outbox"] == {"ready": 1, "leased": 0, "scheduled": 2}
     assert shown["dead_letters"] == 1
+
+
+async def test_a_scrape_shows_the_depths(api: Any, pool: Pool) -> None:
+    await api.carriers.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
+    for wait, token, count in (
+        ("-5 minutes", None, 3),
+        ("1 hour", None, 2),
+        ("30 seconds", TOKEN, 4),
+    ):
+        await api.carriers.execute(QUEUED, [wait, token, token and "w", "ups", count])
+    telemetry, depths = Telemetry(), DepthGauges(pool)
+    depths.report_to(telemetry)
+    await depths.sample()
+    shown = telemetry.exposition().decode().splitlines()
+    of_ups = {"ready": 3, "leased": 4, "scheduled": 2, "held": 0}
+    assert {
+        f'statesvc_inbox_depth{{carrier="ups",state="{state}"}} {count:.1f}'
+        for state, count in of_ups.items()
+    } | {'statesvc_outbox_depth{state="ready"} 0.0'} <= set(shown)
+    (oldest,) = [line for line in shown if line.startswith("statesvc_inbox_oldest_ready_seconds{")]
+    assert 300 <= float(oldest.split()[1]) < 330
 
 
 @pytest.mark.parametrize("call_limits", [CallLimits(counted=5)])

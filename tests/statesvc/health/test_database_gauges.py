@@ -1,23 +1,14 @@
 """Gauges of a scrape are what the tables say."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from psycopg import AsyncConnection
 
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.health.database_gauges import SAMPLE_SECONDS, DatabaseGauges
 from statesvc.telemetry.metrics import Telemetry
 
-LIMITS = PoolLimits(
-    connections_max=1,
-    acquire_seconds=0.2,
-    statement_seconds=5,
-    lock_seconds=5,
-    idle_in_transaction_seconds=5,
-)
 DAY = 86_400
 
 
@@ -36,12 +27,6 @@ class Scraper:
             if line.startswith("statesvc_")
         ]
         return {name: float(value) for name, _, value in lines}
-
-
-@pytest.fixture
-async def pool(database: Any) -> AsyncIterator[Pool]:
-    async with make_pool(database.service_dsn, name="statesvc test", limits=LIMITS) as opened:
-        yield opened
 
 
 async def test_dead_letters_show_by_cause_and_carriers_by_their_last_push(
@@ -108,10 +93,13 @@ async def test_only_the_subscriptions_with_the_most_waiting_show(
     assert 29 * 60 <= oldest < 30 * 60
 
 
-async def test_an_old_reading_is_not_told_as_a_new_one(pool: Pool) -> None:
-    scraper = Scraper(pool)
-    assert "statesvc_database_size_bytes" in await scraper.scrape()
-    scraper.now += SAMPLE_SECONDS
-    async with pool.connection():
-        # the only connection is taken
-        assert "statesvc_database_size_bytes" not in await scraper.scrape()
+async def test_a_reading_is_shown_to_all_who_scrape_until_it_is_old(database: Any) -> None:
+    limits = PoolLimits(connections_max=1, acquire_seconds=0.2)
+    async with make_pool(database.service_dsn, name="test", limits=limits) as pool:
+        scraper = Scraper(pool)
+        assert "statesvc_database_size_bytes" in await scraper.scrape()
+        async with pool.connection():
+            # the only connection is taken
+            assert "statesvc_database_size_bytes" in await scraper.scrape()
+            scraper.now += SAMPLE_SECONDS
+            assert "statesvc_database_size_bytes" not in await scraper.scrape()

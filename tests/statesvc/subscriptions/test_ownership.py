@@ -14,7 +14,7 @@ from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.http.operation import routes_of
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.key_revocation import WHY, NotGrantedError, revoke_key
-from tests.statesvc.subscriptions.conftest import URL, Api
+from tests.statesvc.subscriptions.conftest import URL, Subscriptions
 
 CALLS = [
     (route.method, route.path.removeprefix(ONE))
@@ -34,21 +34,9 @@ def key_id(key: str) -> str:
     return key.split("_")[1]
 
 
-async def test_every_call_is_tried_by_the_stranger() -> None:
-    sent = {"/notifications", "/notifications/{webhook_id}", "/notifications/{webhook_id}/resend"}
-    assert {path for _, path in CALLS} == {
-        "",
-        "/pause",
-        "/resume",
-        "/rotate-secret",
-        "/secret",
-        "/test",
-        "/attempts",
-        "/replay",
-    } | sent
-
-
-async def test_a_strangers_key_gets_the_answer_of_an_id_that_does_not_exist(api: Api) -> None:
+async def test_a_strangers_key_gets_the_answer_of_an_id_that_does_not_exist(
+    api: Subscriptions,
+) -> None:
     made = await api.make()
     before = await api.rows(
         "SELECT url, sealed_secrets, paused_at, deleted_at FROM statesvc.subscription"
@@ -68,7 +56,7 @@ async def test_a_strangers_key_gets_the_answer_of_an_id_that_does_not_exist(api:
         assert (await api("GET"))[1]["items"] == [], method
 
 
-async def test_another_key_of_the_owner_takes_over_and_ops_sees_all(api: Api) -> None:
+async def test_another_key_of_the_owner_takes_over_and_ops_sees_all(api: Subscriptions) -> None:
     made = await api.make()
     assert made["owner"] == "shop"
     api.key = await api.another(Scope.SUBSCRIPTIONS)
@@ -78,7 +66,7 @@ async def test_another_key_of_the_owner_takes_over_and_ops_sees_all(api: Api) ->
     assert (await api("GET", f"/{made['id']}"))[1]["owner"] == "shop"
 
 
-async def test_two_keys_of_one_name_share_nothing(api: Api) -> None:
+async def test_two_keys_of_one_name_share_nothing(api: Subscriptions) -> None:
     keys = [
         (
             await create_key(
@@ -94,7 +82,9 @@ async def test_two_keys_of_one_name_share_nothing(api: Api) -> None:
     assert (await api("GET", f"/{made['id']}"))[0] == 404
 
 
-async def test_a_full_payload_takes_the_scope_read_wherever_it_is_widened(api: Api) -> None:
+async def test_a_full_payload_takes_the_scope_read_wherever_it_is_widened(
+    api: Subscriptions,
+) -> None:
     status, problem = await api("POST", body={"url": URL, "payload": "full"})
     assert (status, problem["code"], problem["required_scope"]) == (403, "missing_scope", "read")
     thin, plain = await api.make(), api.key
@@ -115,7 +105,7 @@ async def test_a_full_payload_takes_the_scope_read_wherever_it_is_widened(api: A
 
 
 async def test_incidents_of_the_service_take_the_scope_ops_for_as_long_as_they_are_sent(
-    api: Api,
+    api: Subscriptions,
 ) -> None:
     types = ["operator.sealer_stopped"]
     status, problem = await api("POST", body={"url": URL, "types": types})
@@ -129,7 +119,9 @@ async def test_incidents_of_the_service_take_the_scope_ops_for_as_long_as_they_a
     assert (await api("GET", f"/{made['id']}"))[1]["state"] == "disabled"
 
 
-async def test_what_the_remaining_keys_do_not_cover_ends_with_the_key_and_says_so(api: Api) -> None:
+async def test_what_the_remaining_keys_do_not_cover_ends_with_the_key_and_says_so(
+    api: Subscriptions,
+) -> None:
     thin, plain = await api.make(), api.key
     reader = api.key = await api.another(Scope.SUBSCRIPTIONS, Scope.READ)
     full = await api.make(payload="full")
@@ -163,7 +155,9 @@ async def test_what_the_remaining_keys_do_not_cover_ends_with_the_key_and_says_s
     assert (await api("POST", f"/{full['id']}/resume"))[1]["state"] == "active"
 
 
-async def test_a_key_that_is_replaced_before_it_is_revoked_changes_nothing(api: Api) -> None:
+async def test_a_key_that_is_replaced_before_it_is_revoked_changes_nothing(
+    api: Subscriptions,
+) -> None:
     made, old = await api.make(), api.key
     api.key = await api.another(Scope.SUBSCRIPTIONS)
     assert await revoke_key(api.connection, key_id=key_id(old), revoked_by="cli:ops") == []
@@ -172,7 +166,7 @@ async def test_a_key_that_is_replaced_before_it_is_revoked_changes_nothing(api: 
 
 
 async def test_two_revocations_at_once_do_not_each_count_on_the_others_key(
-    api: Api, database: Any
+    api: Subscriptions, database: Any
 ) -> None:
     await api.make()
     keys = [api.key, await api.another(Scope.SUBSCRIPTIONS)]
@@ -187,7 +181,7 @@ async def test_two_revocations_at_once_do_not_each_count_on_the_others_key(
 
 
 async def test_a_process_that_still_remembers_a_revoked_key_makes_no_subscription_with_it(
-    api: Api,
+    api: Subscriptions,
 ) -> None:
     await api.make()
     assert await revoke_key(api.connection, key_id=key_id(api.key), revoked_by="cli:ops") != []

@@ -5,17 +5,15 @@ works without a master key.
 import base64
 import hashlib
 import hmac
-from dataclasses import replace
 from typing import Any
 
 from statesvc.api.subscriptions.routes import OPERATIONS
-from statesvc.database.keyring_store import MasterKeyError
-from statesvc.database.pool import make_pool
+from statesvc.database.pool import Pool
 from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.keys.api_keys import Caller
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.operation import routes_of
-from tests.statesvc.subscriptions.conftest import LIMITS, URL, Api
+from tests.statesvc.subscriptions.conftest import URL, Subscriptions
 from tests.world.api import context_of
 
 GITHUB = {
@@ -28,7 +26,7 @@ HEADERS = {"Authorization": "Basic bWU6aHVudGVyMg==", "X-Tenant": "north"}
 
 
 async def test_a_test_carries_own_headers_and_the_signature_that_the_receiver_checks(
-    api: Api, heard: Any
+    api: Subscriptions, heard: Any
 ) -> None:
     url, got = heard
     made = await api.make(
@@ -47,7 +45,7 @@ async def test_a_test_carries_own_headers_and_the_signature_that_the_receiver_ch
     assert headers["X-Hub-Signature-256"] == expected
 
 
-async def test_values_of_headers_are_sealed_and_shown_nowhere(api: Api) -> None:
+async def test_values_of_headers_are_sealed_and_shown_nowhere(api: Subscriptions) -> None:
     made = await api.make(headers=HEADERS)
     secret = HEADERS["Authorization"].encode()
     ((row,),) = await api.rows("SELECT to_jsonb(s)::text FROM statesvc.subscription s")
@@ -61,7 +59,7 @@ async def test_values_of_headers_are_sealed_and_shown_nowhere(api: Api) -> None:
     assert (status, "hunter2" in str(problem)) == (422, False)
 
 
-async def test_headers_go_nowhere_but_to_the_url_that_they_came_with(api: Api) -> None:
+async def test_headers_go_nowhere_but_to_the_url_that_they_came_with(api: Subscriptions) -> None:
     made = await api.make(headers=HEADERS)
     _, same = await api("PATCH", f"/{made['id']}", {"url": URL, "name": "shop"})
     assert (same["headers"], same["name"]) == ([*HEADERS], "shop")
@@ -70,7 +68,7 @@ async def test_headers_go_nowhere_but_to_the_url_that_they_came_with(api: Api) -
     assert await api.rows("SELECT sealed_headers FROM statesvc.subscription") == [(None,)]
 
 
-async def test_a_second_signature_takes_a_shared_secret(api: Api) -> None:
+async def test_a_second_signature_takes_a_shared_secret(api: Subscriptions) -> None:
     status, problem = await api(
         "POST", body={"url": URL, "key_type": "ed25519", "signature": GITHUB}
     )
@@ -84,7 +82,7 @@ async def test_a_second_signature_takes_a_shared_secret(api: Api) -> None:
     assert (await api("POST", f"/{made['id']}/rotate-secret", key_type="ed25519"))[0] == 200
 
 
-async def test_what_no_request_can_carry_is_refused(api: Api) -> None:
+async def test_what_no_request_can_carry_is_refused(api: Subscriptions) -> None:
     for wish, pointer in (
         ({"headers": {"Host": "x"}}, "/body/headers/Host"),
         ({"headers": {"X-A": "a\nb"}}, "/body/headers/X-A"),
@@ -104,7 +102,9 @@ async def test_what_no_request_can_carry_is_refused(api: Api) -> None:
         }, wish
 
 
-async def test_the_same_put_again_changes_nothing_and_another_header_conflicts(api: Api) -> None:
+async def test_the_same_put_again_changes_nothing_and_another_header_conflicts(
+    api: Subscriptions,
+) -> None:
     chosen = {
         "url": URL,
         "secret": "whsec_" + base64.b64encode(bytes(32)).decode(),
@@ -118,36 +118,22 @@ async def test_the_same_put_again_changes_nothing_and_another_header_conflicts(a
         assert (await api("PUT", path, chosen | other))[0] == 409
 
 
-async def test_who_pauses_or_looks_needs_no_master_key(api: Api, database: Any) -> None:
-    async def no_key() -> Any:
-        raise MasterKeyError("STATESVC_MASTER_KEY is not set")
-
-    shared, pair = (
-        await api.make(headers=HEADERS, signature=GITHUB),
-        await api.make(key_type="ed25519"),
-    )
-    caller = Caller(
-        key_id="cli:me", name="cli:me", owner="cli:me", scopes=frozenset(Scope), actor="cli:me"
-    )
-    async with make_pool(database.service_dsn, name="without a key", limits=LIMITS) as pool:
-        context = replace(context_of(pool), keyring=no_key)
-        calls = InnerCalls(routes_of(OPERATIONS, context))
-
-        async def call(where: str, body: Any = None, **given: Any) -> Any:
-            return await calls.call(caller, where, given=given, body=body)
-
-        listed = await call("GET /v1/subscriptions")
-        assert [each["id"] for each in listed["items"]] == [shared["id"], pair["id"]]
-        for one in (shared, pair):
-            path = "/v1/subscriptions/{subscription_id}"
-            await call(f"GET {path}", subscription_id=one["id"])
-            assert (await call(f"POST {path}/pause", subscription_id=one["id"]))[
-                "state"
-            ] == "paused"
-            assert (await call(f"POST {path}/resume", subscription_id=one["id"]))[
-                "state"
-            ] == "active"
-            assert (await call(f"PATCH {path}", {"name": "shop"}, subscription_id=one["id"]))[
-                "name"
-            ] == "shop"
-            await call(f"GET {path}/attempts", subscription_id=one["id"])
+async def test_who_pauses_or_looks_needs_no_master_key(api: Subscriptions, pool: Pool) -> None:
+    made = [await api.make(headers=HEADERS, signature=GITHUB), await api.make(key_type="ed25519")]
+    me = "cli:me"
+    caller = Caller(key_id=me, name=me, owner=me, scopes=frozenset(Scope), actor=me)
+    calls = InnerCalls(routes_of(OPERATIONS, context_of(pool)))
+    path = "/v1/subscriptions/{subscription_id}"
+    for one in made:
+        for where, body in (
+            (f"GET {path}", None),
+            (f"POST {path}/pause", None),
+            (f"POST {path}/resume", None),
+            (f"PATCH {path}", {"name": "shop"}),
+            (f"GET {path}/attempts", None),
+        ):
+            await calls.call(caller, where, given={"subscription_id": one["id"]}, body=body)
+    listed = await calls.call(caller, "GET /v1/subscriptions", given={}, body=None)
+    assert [(each["id"], each["name"], each["state"]) for each in listed["items"]] == [
+        (one["id"], "shop", "active") for one in made
+    ]

@@ -15,11 +15,11 @@ from projections.notification_type import NotificationType
 from statesvc.http.keys.key_store import Scope
 from statesvc.subscriptions import connection_test
 from tests.contract import hook_validator
-from tests.statesvc.subscriptions.conftest import URL, Api
+from tests.statesvc.subscriptions.conftest import URL, Subscriptions
 
 
 async def test_a_test_is_sent_once_signed_with_both_secrets_and_leaves_no_trace(
-    api: Api, heard: Any
+    api: Subscriptions, heard: Any
 ) -> None:
     url, got = heard
     made = await api.make(url=url)
@@ -30,7 +30,14 @@ async def test_a_test_is_sent_once_signed_with_both_secrets_and_leaves_no_trace(
     for secret in (made["secret"], rotated["secret"]):
         assert Webhook(secret).verify(body, headers)["type"] == "subscription.test"
     assert headers["webhook-id"] == result["webhook_id"]
-    for table in ("notification", "outbox", "attempt", "dead_letter"):
+    for table in (
+        "notification",
+        "outbox",
+        "attempt",
+        "open_attempt",
+        "subscription_failing",
+        "dead_letter",
+    ):
         assert await api.rows(f"SELECT FROM statesvc.{table}") == []
     assert (await api("GET", f"/{made['id']}"))[1]["state"] == "active"
 
@@ -51,7 +58,7 @@ def verifies(shown: str, headers: dict[str, str], body: bytes) -> bool:
 
 
 async def test_ed25519_signs_with_a_key_whose_public_half_is_always_shown_also_through_a_rotation(
-    api: Api, heard: Any
+    api: Subscriptions, heard: Any
 ) -> None:
     url, got = heard
     made = await api.make(url=url, key_type="ed25519")
@@ -76,7 +83,7 @@ async def test_ed25519_signs_with_a_key_whose_public_half_is_always_shown_also_t
 
 
 async def test_a_rotation_may_go_from_one_kind_of_signature_to_the_other_with_both_meanwhile(
-    api: Api, heard: Any
+    api: Subscriptions, heard: Any
 ) -> None:
     url, got = heard
     made = await api.make(url=url)
@@ -90,7 +97,9 @@ async def test_a_rotation_may_go_from_one_kind_of_signature_to_the_other_with_bo
     assert again["key_type"] == "ed25519", "it stays of its kind"
 
 
-async def test_a_rotation_without_grace_ends_the_former_secret_now(api: Api, heard: Any) -> None:
+async def test_a_rotation_without_grace_ends_the_former_secret_now(
+    api: Subscriptions, heard: Any
+) -> None:
     url, got = heard
     made = await api.make(url=url)
     status, rotated = await api("POST", f"/{made['id']}/rotate-secret", grace_hours=0)
@@ -105,7 +114,7 @@ SEED = "whsk_" + base64.b64encode(bytes(range(32))).decode()
 
 
 async def test_a_subscription_is_made_once_under_the_id_and_the_secret_that_were_chosen(
-    api: Api,
+    api: Subscriptions,
 ) -> None:
     path = f"/{uuid4()}"
     wish = {
@@ -137,7 +146,7 @@ async def test_a_subscription_is_made_once_under_the_id_and_the_secret_that_were
 
 
 async def test_another_owner_and_a_deleted_subscription_are_a_conflict_that_says_nothing_of_them(
-    api: Api,
+    api: Subscriptions,
 ) -> None:
     path, wish = f"/{uuid4()}", {"url": URL, "secret": SECRET}
     assert (await api("PUT", path, wish))[0] == 201
@@ -150,7 +159,9 @@ async def test_another_owner_and_a_deleted_subscription_are_a_conflict_that_says
     assert (await api("PUT", path, wish))[1] == refused
 
 
-async def test_a_chosen_secret_replaces_the_present_one_and_again_changes_nothing(api: Api) -> None:
+async def test_a_chosen_secret_replaces_the_present_one_and_again_changes_nothing(
+    api: Subscriptions,
+) -> None:
     made = await api.make(key_type="ed25519")
     path = f"/{made['id']}/secret"
     status, shown = await api("PUT", path, {"secret": SEED, "grace_hours": 1})
@@ -166,7 +177,7 @@ async def test_a_chosen_secret_replaces_the_present_one_and_again_changes_nothin
     assert rotated == [(2,)]
 
 
-async def test_what_is_no_secret_is_refused_without_repeating_it(api: Api) -> None:
+async def test_what_is_no_secret_is_refused_without_repeating_it(api: Subscriptions) -> None:
     for secret in (
         "",
         "whsec_",
@@ -189,64 +200,37 @@ async def test_what_is_no_secret_is_refused_without_repeating_it(api: Api) -> No
             assert len(secret) < 8 or secret not in str(problem), secret
 
 
-async def test_a_secret_of_the_other_kind_is_refused(api: Api) -> None:
+async def test_a_secret_of_the_other_kind_is_refused(api: Subscriptions) -> None:
     status, problem = await api("PUT", f"/{uuid4()}", {"url": URL, "secret": SEED})
     assert (status, "different kinds" in str(problem)) == (422, True)
 
 
-async def test_it_is_the_example_of_its_type_signed_and_listed(api: Api, heard: Any) -> None:
+async def test_it_is_the_example_of_its_type_signed_and_listed(
+    api: Subscriptions, heard: Any
+) -> None:
     for kind in NotificationType:
         await _is_the_example(api, heard, kind)
 
 
-async def _is_the_example(api: Api, heard: Any, kind: NotificationType) -> None:
+async def _is_the_example(api: Subscriptions, heard: Any, kind: NotificationType) -> None:
     url, got = heard
     got.clear()
     made = await api.make(url=url)
-    status, result = await api("POST", f"/{made['id']}/test", {"type": kind.value})
-    assert (status, result["type"], result["outcome"], result["status_code"]) == (
-        200,
-        kind.value,
-        "refused",
-        500,
-    )
+    _, result = await api("POST", f"/{made['id']}/test", {"type": kind.value})
     ((headers, sent),) = got
     body = Webhook(made["secret"]).verify(sent, headers)
     hook_validator().validate(body)
-    assert (body["type"], body["data"]["test"], headers["webhook-id"]) == (
-        kind.value,
-        True,
-        result["webhook_id"],
-    )
+    assert (body["type"], body["data"]["test"]) == (kind.value, True)
     (listed,) = (await api("GET", f"/{made['id']}/attempts"))[1]["items"]
-    assert {
-        name: listed[name]
-        for name in ("webhook_id", "type", "test", "number", "outcome", "status_code", "response")
-    } == {
-        "webhook_id": result["webhook_id"],
-        "type": kind.value,
-        "test": True,
-        "number": 1,
-        "outcome": "refused",
-        "status_code": 500,
-        "response": None,
-    }
-    assert (listed["carrier_id"], listed["tracking_number"]) == (
-        body["data"].get("carrier_id"),
-        body["data"].get("tracking_number"),
-    )
-    for table in (
-        "notification",
-        "outbox",
-        "attempt",
-        "open_attempt",
-        "subscription_failing",
-        "dead_letter",
-    ):
-        assert await api.rows(f"SELECT FROM statesvc.{table}") == []
+    ended = {"outcome": "refused", "status_code": 500, "webhook_id": headers["webhook-id"]}
+    assert ended.items() <= result.items()
+    about = {name: body["data"].get(name) for name in ("carrier_id", "tracking_number")}
+    assert (
+        ended | about | {"type": kind.value, "test": True, "number": 1}
+    ).items() <= listed.items()
 
 
-async def test_it_has_the_payload_of_its_subscription(api: Api, heard: Any) -> None:
+async def test_it_has_the_payload_of_its_subscription(api: Subscriptions, heard: Any) -> None:
     url, got = heard
     api.key = await api.another(Scope.SUBSCRIPTIONS, Scope.READ, Scope.PII)
     full, personal = (
@@ -261,7 +245,9 @@ async def test_it_has_the_payload_of_its_subscription(api: Api, heard: Any) -> N
     assert with_pii["event"]["signed_by"] == with_pii["shipment"]["signed_by"] == "SAMPLE"
 
 
-async def test_an_unknown_type_is_refused_with_those_that_there_are(api: Api, heard: Any) -> None:
+async def test_an_unknown_type_is_refused_with_those_that_there_are(
+    api: Subscriptions, heard: Any
+) -> None:
     url, got = heard
     made = await api.make(url=url)
     wrong: Any
@@ -273,22 +259,14 @@ async def test_an_unknown_type_is_refused_with_those_that_there_are(api: Api, he
     assert got == []
 
 
-async def test_the_newest_are_listed_in_pages_and_forgotten_with_the_subscription(
-    api: Api, heard: Any, monkeypatch: pytest.MonkeyPatch
+async def test_the_newest_are_listed_and_forgotten_with_the_subscription(
+    api: Subscriptions, heard: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_test, "RECORDED_MAX", 3)
     made, other = await api.make(url=heard[0]), await api.make(url=heard[0])
     sent = [(await api("POST", f"/{made['id']}/test"))[1]["webhook_id"] for _ in range(5)]
     await api("POST", f"/{other['id']}/test")
-    seen, cursor = [], None
-    while True:
-        _, page = await api(
-            "GET", f"/{made['id']}/attempts", limit=2, **({"cursor": cursor} if cursor else {})
-        )
-        seen += [one["webhook_id"] for one in page["items"]]
-        cursor = page["next_cursor"]
-        if cursor is None:
-            break
-    assert seen == sent[:1:-1]
+    _, page = await api("GET", f"/{made['id']}/attempts")
+    assert [one["webhook_id"] for one in page["items"]] == sent[:1:-1]
     await api("DELETE", f"/{made['id']}")
     assert len(await api.rows("SELECT FROM statesvc.test_attempt")) == 1

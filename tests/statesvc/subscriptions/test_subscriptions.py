@@ -1,22 +1,20 @@
 """`/v1/subscriptions` over HTTP, against a real database."""
 
 from ipaddress import ip_network
-from uuid import uuid4
 
 import orjson
 import pytest
 
-from statesvc.api.subscriptions.routes import OPERATIONS
 from statesvc.database.wakeups.wakeup import OUTBOX
 from statesvc.http.keys.key_store import Scope, create_key
-from statesvc.http.openapi import build_document
-from statesvc.http.operation import routes_of
 from statesvc.http.paging import encode_cursor
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
-from tests.statesvc.subscriptions.conftest import LOOPBACK, URL, Api
+from tests.statesvc.subscriptions.conftest import LOOPBACK, URL, Subscriptions
 
 
-async def test_a_contracted_rate_and_coalescing_are_set_changed_and_bounded(api: Api) -> None:
+async def test_a_contracted_rate_and_coalescing_are_set_changed_and_bounded(
+    api: Subscriptions,
+) -> None:
     made = await api.make(rate_per_second=5, coalesce=False)
     assert (made["rate_per_second"], made["coalesce"]) == (5, False)
     status, changed = await api(
@@ -32,7 +30,7 @@ async def test_a_contracted_rate_and_coalescing_are_set_changed_and_bounded(api:
         assert (await api("PATCH", f"/{made['id']}", wrong))[0] == 422
 
 
-async def test_a_subscription_is_made_and_its_secret_shown_once(api: Api) -> None:
+async def test_a_subscription_is_made_and_its_secret_shown_once(api: Subscriptions) -> None:
     made = await api.make(
         carriers=["ups", "fedex", "ups"],
         statuses=["delivered"],
@@ -53,7 +51,7 @@ async def test_a_subscription_is_made_and_its_secret_shown_once(api: Api) -> Non
     assert made["secret"].removeprefix("whsec_").encode() not in sealed
 
 
-async def test_a_wish_that_breaks_the_contract_names_the_place(api: Api) -> None:
+async def test_a_wish_that_breaks_the_contract_names_the_place(api: Subscriptions) -> None:
     for wish, pointer in (
         ({"url": "http://subscriber.invalid/"}, "/body/url"),
         ({"url": "ftp://subscriber.invalid/"}, "/body/url"),
@@ -105,19 +103,7 @@ async def test_plain_http_is_for_allowed_networks_only() -> None:
     assert await checked_url("https://8.8.8.8/hook#part", ()) == ("https://8.8.8.8/hook", None)
 
 
-async def test_the_list_is_paged_oldest_first(api: Api) -> None:
-    made = [(await api.make())["id"] for _ in range(5)]
-    seen, cursor = [], None
-    while True:
-        _, page = await api("GET", limit=2, **({"cursor": cursor} if cursor else {}))
-        seen += [one["id"] for one in page["items"]]
-        cursor = page["next_cursor"]
-        if cursor is None:
-            break
-    assert seen == made
-
-
-async def test_a_forged_cursor_is_refused(api: Api) -> None:
+async def test_a_forged_cursor_is_refused(api: Subscriptions) -> None:
     made = await api.make()
     forged = encode_cursor(["yesterday", "nobody"], {"list": "subscriptions"})
     assert (await api("GET", cursor=forged))[1]["code"] == "invalid_cursor"
@@ -127,24 +113,16 @@ async def test_a_forged_cursor_is_refused(api: Api) -> None:
     ] == "invalid_cursor"
 
 
-async def test_a_change_touches_only_the_members_that_it_names(api: Api) -> None:
+async def test_a_change_touches_only_the_members_that_it_names(api: Subscriptions) -> None:
     made = await api.make(carriers=["ups"], statuses=["delivered"])
-    status, changed = await api(
-        "PATCH", f"/{made['id']}", {"carriers": None, "types": ["shipment.updated"]}
-    )
-    assert status == 200
-    assert (changed["carriers"], changed["statuses"], changed["types"], changed["url"]) == (
-        None,
-        ["delivered"],
-        ["shipment.updated"],
-        URL,
-    )
-    status, changed = await api("PATCH", f"/{made['id']}", {"url": "https://other.invalid/"})
-    assert (status, changed["url"], changed["statuses"]) == (
-        200,
-        "https://other.invalid/",
-        ["delivered"],
-    )
+    for change in (
+        {"carriers": None, "types": ["shipment.updated"]},
+        {"url": "https://other.invalid/"},
+    ):
+        before = (await api("GET", f"/{made['id']}"))[1]
+        status, changed = await api("PATCH", f"/{made['id']}", change)
+        del before["limiter"]
+        assert (status, changed) == (200, before | change)
     for refused in (
         {"url": "http://other.invalid/"},
         {"url": ""},
@@ -154,12 +132,14 @@ async def test_a_change_touches_only_the_members_that_it_names(api: Api) -> None
         assert (await api("PATCH", f"/{made['id']}", refused))[0] == 422
 
 
-async def test_pause_and_resume_are_idempotent_and_resume_wakes_the_notifier(api: Api) -> None:
+async def test_pause_and_resume_are_idempotent_and_resume_wakes_the_notifier(
+    api: Subscriptions,
+) -> None:
     made = await api.make()
     for _ in range(2):
         status, shown = await api("POST", f"/{made['id']}/pause")
         assert (status, shown["state"]) == (200, "paused")
-    assert api.wakes.channels == []
+    assert api.woken == []
     await api.connection.execute(
         "UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), disabled_why = 'gone'"
     )
@@ -167,18 +147,12 @@ async def test_pause_and_resume_are_idempotent_and_resume_wakes_the_notifier(api
     for _ in range(2):
         status, shown = await api("POST", f"/{made['id']}/resume")
         assert (status, shown["state"], shown["disabled_why"]) == (200, "active", None)
-    assert set(api.wakes.channels) == {OUTBOX}
-    actions = await api.rows(
-        "SELECT verb FROM statesvc.action WHERE target LIKE 'subscription %' ORDER BY batch_id"
-    )
-    assert [verb for (verb,) in actions] == [
-        "subscription.create",
-        "subscription.pause",
-        "subscription.resume",
-    ]
+    assert set(api.woken) == {OUTBOX}
+    acts = "SELECT count(*) FROM statesvc.action WHERE target LIKE 'subscription %'"
+    assert await api.rows(acts) == [(3,)], "created, paused, resumed: each once"
 
 
-async def test_a_deleted_subscription_is_gone_and_its_secrets_forgotten(api: Api) -> None:
+async def test_a_deleted_subscription_is_gone_and_its_secrets_forgotten(api: Subscriptions) -> None:
     made = await api.make()
     assert await api("DELETE", f"/{made['id']}") == (204, None)
     for method, path in [
@@ -195,13 +169,8 @@ async def test_a_deleted_subscription_is_gone_and_its_secrets_forgotten(api: Api
     assert await api.rows("SELECT sealed_secrets FROM statesvc.subscription") == [([],)]
 
 
-async def test_unknown_ids_are_distinguished_from_malformed_ones(api: Api) -> None:
-    assert (await api("GET", f"/{uuid4()}"))[0] == 404
-    assert (await api("GET", "/nonsense"))[0] == 422
-
-
 async def test_every_change_is_an_action_in_the_log_without_the_secret_or_the_path(
-    api: Api,
+    api: Subscriptions,
 ) -> None:
     made = await api.make(url="https://subscriber.invalid/token-in-the-path?key=1")
     await api("PATCH", f"/{made['id']}", {"statuses": ["delivered"], "url": URL})
@@ -226,14 +195,14 @@ async def test_every_change_is_an_action_in_the_log_without_the_secret_or_the_pa
     assert not any(b"whsec" in canonical or b"token" in canonical for _, canonical in actions)
 
 
-async def test_shipments_are_watched_in_any_spelling(api: Api) -> None:
+async def test_shipments_are_watched_in_any_spelling(api: Subscriptions) -> None:
     made = await api.make(shipments=[{"carrier_id": "ups", "tracking_number": "1z 99-1"}])
     assert made["shipments"] == [{"carrier_id": "ups", "tracking_number": "1Z991"}]
     _, changed = await api("PATCH", f"/{made['id']}", {"shipments": None})
     assert changed["shipments"] is None
 
 
-async def test_personal_fields_take_the_scope_pii_and_are_recorded(api: Api) -> None:
+async def test_personal_fields_take_the_scope_pii_and_are_recorded(api: Subscriptions) -> None:
     wish = {"url": URL, "payload": "full", "pii": True}
     assert (await api("POST", body=wish))[1]["code"] == "missing_scope"
     assert (await api("POST", body={**wish, "payload": "thin"}))[0] == 422
@@ -264,7 +233,7 @@ async def test_personal_fields_take_the_scope_pii_and_are_recorded(api: Api) -> 
     assert (await api("PATCH", f"/{made['id']}", {"pii": False}))[1]["pii"] is False
 
 
-async def test_attempts_are_listed_newest_first_and_paged(api: Api) -> None:
+async def test_attempts_are_listed_newest_first_and_paged(api: Subscriptions) -> None:
     made = await api.make()
     for number in range(1, 6):
         await api.connection.execute(
@@ -306,15 +275,10 @@ async def test_attempts_are_listed_newest_first_and_paged(api: Api) -> None:
     ]
 
 
-async def test_the_calls_take_the_scope_subscriptions(api: Api) -> None:
+async def test_the_calls_take_the_scope_subscriptions(api: Subscriptions) -> None:
     _, api.key = await create_key(
         api.connection, name="reader", scopes=[Scope.READ, Scope.OPS], created_by="test"
     )
     assert (await api("GET"))[0] == 403
     api.key = "nonsense"
     assert (await api("GET"))[0] == 401
-
-
-def test_the_calls_have_a_contract() -> None:
-    document = build_document(routes_of(OPERATIONS, context=None), version="0")
-    assert "/v1/subscriptions/{subscription_id}/rotate-secret" in document["paths"]
