@@ -2,6 +2,7 @@
 worker's own transaction.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -151,12 +152,17 @@ class Api:
     contract: Contract
     readings: PersonalReads
     _keys: dict[str, str] = field(default_factory=dict)
+    _making: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def key(self, scopes: str) -> str:
-        if scopes not in self._keys:
-            _, self._keys[scopes] = await create_key(
-                self.connection, name="test", scopes=map(Scope, scopes.split()), created_by="test"
-            )
+        async with self._making:
+            if scopes not in self._keys:
+                _, self._keys[scopes] = await create_key(
+                    self.connection,
+                    name="test",
+                    scopes=map(Scope, scopes.split()),
+                    created_by="test",
+                )
         return self._keys[scopes]
 
     async def call(

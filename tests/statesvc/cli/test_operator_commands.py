@@ -10,20 +10,12 @@ from psycopg import AsyncConnection
 
 from events.identity.recipes import number_of
 from statesvc.background.duration import duration
-from statesvc.database.keyring_store import load_keyring
 from statesvc.shipments.references import AttachedTo, References, attach_references
 from tests.world.database import Database
-from tests.world.log_builder import MASTER, log_builder
-from tests.world.shell import Shell, use
+from tests.world.log_builder import log_builder
+from tests.world.shell import Shell
 
 ONE = UUID(int=0xA << 124)
-
-
-@pytest.fixture
-async def owner(database: Database, monkeypatch: pytest.MonkeyPatch) -> Any:
-    use(database, monkeypatch)
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
-        yield connection
 
 
 async def _run_roles(owner: AsyncConnection[Any]) -> None:
@@ -53,35 +45,35 @@ async def _fail(owner: AsyncConnection[Any], one: UUID, *, hours: int) -> None:
 
 
 async def test_a_service_that_is_well_says_so_in_one_line(
-    owner: AsyncConnection[Any], shell: Shell
+    owner: AsyncConnection[Any], here: Shell
 ) -> None:
     await _run_roles(owner)
-    assert "all is well" in await shell("status")
-    told = await shell.json("status")
+    assert "all is well" in await here("status")
+    told = await here.json("status")
     assert (told["needs_human"], told["troubles"]) == (False, [])
 
 
 async def test_what_was_promised_is_accounted_for_in_words(
-    owner: AsyncConnection[Any], shell: Shell
+    owner: AsyncConnection[Any], here: Shell
 ) -> None:
     await _run_roles(owner)
-    assert "Messages: not counted yet" in await shell("status")
+    assert "Messages: not counted yet" in await here("status")
     await owner.execute(
         "INSERT INTO statesvc.reconciled VALUES ('settled', 0, 60, statesvc.clock(), 9302, 0, 0,"
         " NULL)"
     )
-    assert "Messages: all 9,302 of 8 days accounted for (checked " in await shell("status")
+    assert "Messages: all 9,302 of 8 days accounted for (checked " in await here("status")
     await owner.execute(
         "INSERT INTO statesvc.reconciled VALUES ('settled', 60, 120, statesvc.clock(), 10, 3, 2,"
         " NULL)"
     )
-    assert "Messages: 9,307 of 9,312 of 8 days done, 3 wait, 2 MISSING (checked " in await shell(
+    assert "Messages: 9,307 of 9,312 of 8 days done, 3 wait, 2 MISSING (checked " in await here(
         "status", exit_code=1
     )
 
 
 async def test_status_names_what_is_wrong_the_worst_first_and_fails(
-    owner: AsyncConnection[Any], shell: Shell
+    owner: AsyncConnection[Any], here: Shell
 ) -> None:
     await _run_roles(owner)
     await owner.execute("DELETE FROM statesvc.worker WHERE role = 'notifier'")
@@ -107,7 +99,7 @@ async def test_status_names_what_is_wrong_the_worst_first_and_fails(
     await owner.execute(
         "INSERT INTO statesvc.reconciled VALUES ('settled', 0, 60, statesvc.clock(), 9, 0, 2, NULL)"
     )
-    told = await _document(shell)
+    told = await _document(here)
     by_urgency = [trouble["urgency"] for trouble in told["troubles"]]
     assert by_urgency == sorted(by_urgency, key=["now", "human", "note"].index)
     said = {(trouble["about"], trouble["page"]): trouble["text"] for trouble in told["troubles"]}
@@ -126,7 +118,7 @@ async def test_status_names_what_is_wrong_the_worst_first_and_fails(
 
 
 async def test_what_follows_from_a_dead_worker_stands_below_it_in_one_line(
-    owner: AsyncConnection[Any], shell: Shell
+    owner: AsyncConnection[Any], here: Shell
 ) -> None:
     await _run_roles(owner)
     await owner.execute("DELETE FROM statesvc.worker WHERE role = 'worker'")
@@ -136,13 +128,13 @@ async def test_what_follows_from_a_dead_worker_stands_below_it_in_one_line(
         " sealed_key) SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock() - interval '5"
         " minutes', 1, c, '' FROM unnest(ARRAY['ups', 'fedex', 'gls']) c"
     )
-    worker, *carriers = (await _document(shell))["troubles"]
+    worker, *carriers = (await _document(here))["troubles"]
     assert (worker["text"], worker["cause"]) == (
         "no worker was heard of within half a minute",
         None,
     )
     assert {one["cause"] for one in carriers} == {worker["page"]}
-    lines = (await shell("status", exit_code=1)).splitlines()[1:4]
+    lines = (await here("status", exit_code=1)).splitlines()[1:4]
     assert lines[0] == "NOW   processes  no worker was heard of within half a minute"
     assert lines[1].strip().startswith("so: fedex: 1 message waits, the first for 5 min")
     assert lines[1].endswith("(and gls, ups)")
@@ -150,11 +142,11 @@ async def test_what_follows_from_a_dead_worker_stands_below_it_in_one_line(
 
 
 async def test_the_kill_switch_is_named_with_who_turned_it_and_why(
-    owner: AsyncConnection[Any], shell: Shell
+    owner: AsyncConnection[Any], here: Shell
 ) -> None:
     await _run_roles(owner)
-    await shell("rollout", "hold", "all", "--why", "codes look wrong")
-    (held,) = (await shell.json("status"))["troubles"]
+    await here("rollout", "hold", "all", "--why", "codes look wrong")
+    (held,) = (await here.json("status"))["troubles"]
     assert (held["urgency"], held["about"], held["page"]) == (
         "note",
         "all carriers",
@@ -169,14 +161,14 @@ async def test_carriers_alone_lists_them(shell: Shell) -> None:
 
 
 async def test_many_subscriptions_in_the_same_trouble_are_one_line(
-    owner: AsyncConnection[Any], shell: Shell
+    owner: AsyncConnection[Any], here: Shell
 ) -> None:
     await _run_roles(owner)
     for number in range(5):
         subscription_id = UUID(int=ONE.int + number)
         await _subscribe(owner, subscription_id)
         await _fail(owner, subscription_id, hours=number + 1)
-    (one,) = (await _document(shell))["troubles"]
+    (one,) = (await _document(here))["troubles"]
     assert one["about"] == "subscriptions"
     assert one["text"].startswith(
         "5 are failing; the first of them: receiver.example has taken nothing for 5 h (40 tries"
@@ -188,7 +180,7 @@ async def test_many_subscriptions_in_the_same_trouble_are_one_line(
         " = %s",
         (ONE,),
     )
-    two = (await _document(shell))["troubles"]
+    two = (await _document(here))["troubles"]
     assert [(each["subscription_state"], each["subscription_id"]) for each in two] == [
         ("failing", None),
         (None, str(ONE)),
@@ -200,7 +192,7 @@ async def _document(shell: Shell) -> Any:
 
 
 async def test_a_carrier_that_fell_silent_is_named(
-    owner: AsyncConnection[Any], shell: Shell
+    owner: AsyncConnection[Any], here: Shell
 ) -> None:
     await _run_roles(owner)
     await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex')")
@@ -213,7 +205,7 @@ async def test_a_carrier_that_fell_silent_is_named(
         "INSERT INTO statesvc.ack_count VALUES ('fedex', date_trunc('minute', statesvc.clock()),"
         " 'p', 1, 0, 0, statesvc.clock() - interval '1 minute')"
     )
-    told = await _document(shell)
+    told = await _document(here)
     assert [(trouble["about"], trouble["page"]) for trouble in told["troubles"]] == [
         ("ups", "docs/runbook/CarrierSilent.md")
     ]
@@ -225,63 +217,38 @@ async def test_what_is_no_id_is_refused(shell: Shell, wrong: str) -> None:
         await shell("subscriptions", "show", wrong)
 
 
-async def test_a_parcel_is_shown_without_what_is_personal(
+async def test_a_parcel_is_found_by_its_number_a_part_of_it_or_a_reference(
     database: Database, here: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with log_builder(database) as going:
-        await going.parcel("1Z5338FF0107231059")
-    async with await AsyncConnection.connect(database.service_dsn) as connection:
-        query = (
-            "SELECT carrier_id, tracking_number, version FROM statesvc.shipment ORDER BY version"
-            " DESC"
-        )
-        row = await (await connection.execute(query)).fetchone()
-    assert row is not None
-    shown = await here.json("shipments", "show", row[0], row[1])
-    assert (shown["tracking_number"], shown["version"]) == (row[1], row[2])
-    assert [
-        each["shipment_id"] for each in await here.json("shipments", "find", f" {row[1].lower()} ")
-    ] == [shown["shipment_id"]]
-    assert shown["shipment_id"] in await here("shipments", "find", row[1], "-o", "wide")
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        number = AttachedTo(row[0], number_of(row[0], row[1]))
-        keyring = await load_keyring(connection, MASTER)
-        await attach_references(
-            connection, keyring, number, References(order_id="Order 7"), actor="test", why={}
-        )
-        awaited = AttachedTo("ups", "1Z9")
-        await attach_references(
-            connection, keyring, awaited, References(order_id="Order 9"), actor="test", why={}
-        )
+    # the command's keyring opens what this one sealed
     monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
-    assert [
-        each["shipment_id"]
-        for each in await here.json("shipments", "find", "--reference", "order 7")
-    ] == [shown["shipment_id"]]
-    assert [
-        each["version"] for each in await here.json("shipments", "find", "--reference", "order 9")
-    ] == [0]
-    assert "1Z9 " in await here("shipments", "find", "--reference", "order 9")
-    for sought in (row[1][-5:], f"*{row[1][-5:]}", row[1][:6], f"{row[1][:6]}*", "order 7"):
-        assert shown["shipment_id"] in [
-            each["shipment_id"] for each in await here.json("shipments", "find", sought)
-        ], sought
-    assert "one that ends or begins so" in await here("shipments", "find", "0NOTHING0", exit_code=1)
-    assert [
-        each["carrier_id"] for each in await here.json("shipments", "list", "--carrier", row[0])
-    ] == [row[0]]
-    assert "no shipment fits" in await here(
-        "shipments", "list", "--updated-after", "2999-01-01T00:00:00Z", exit_code=1
-    )
-    assert "with this reference" in await here(
-        "shipments", "find", "--reference", "order 8", exit_code=1
-    )
-    events = await here.json("shipments", "history", row[0], row[1])
-    assert [event["version"] for event in events]
-    assert "VERSION" in await here("shipments", "history", row[0], row[1])
-    assert "named this tracking number so far" in await here(
-        "shipments", "show", row[0], "0NOTHING0", exit_code=1
-    )
+    number = "1Z5338FF0107231059"
+    async with log_builder(database) as log:
+        await log.parcel(number)
+        for attached, order in ((number, "Order 7"), ("1Z9", "Order 9")):
+            target = AttachedTo("ups", number_of("ups", attached))
+            references = References(order_id=order)
+            await attach_references(
+                log.connection, log.keyring, target, references, actor="test", why={}
+            )
+    shown = await here.json("shipments", "show", "ups", number)
+    assert shown["tracking_number"] == number
+    for sought in (f" {number.lower()} ", number[-5:], f"*{number[-5:]}", number[:6], "order 7"):
+        found = await here.json("shipments", "find", sought)
+        assert shown["shipment_id"] in [each["shipment_id"] for each in found], sought
+    assert shown["shipment_id"] in await here("shipments", "find", number, "-o", "wide")
+    (awaited,) = await here.json("shipments", "find", "--reference", "order 9")
+    assert (awaited["tracking_number"], awaited["version"]) == ("1Z9", 0)
+    assert {each["carrier_id"] for each in await here.json("shipments", "list")} == {"ups"}
+    events = await here.json("shipments", "history", "ups", number)
+    assert len(events) == shown["version"]
+    for arguments, told in (
+        (("find", "0NOTHING0"), "one that ends or begins so"),
+        (("find", "--reference", "order 8"), "with this reference"),
+        (("list", "--updated-after", "2999-01-01T00:00:00Z"), "no shipment fits"),
+        (("show", "ups", "0NOTHING0"), "named this tracking number so far"),
+    ):
+        assert told in await here("shipments", *arguments, exit_code=1)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +267,7 @@ def test_durations_are_said_in_two_units(seconds: float, said: str) -> None:
 
 
 async def test_status_names_workers_that_lack_the_version_of_the_rollout(
-    owner: AsyncConnection[Any], shell: Shell
+    owner: AsyncConnection[Any], here: Shell
 ) -> None:
     await _run_roles(owner)
     await owner.execute(
@@ -312,25 +279,25 @@ async def test_status_names_workers_that_lack_the_version_of_the_rollout(
         "INSERT INTO statesvc.rollout (carrier_id, candidate, percent, changed_at, changed_by)"
         " VALUES ('ups', '2', 100, statesvc.clock(), 'me')"
     )
-    (trouble,) = (await shell.json("status", exit_code=1))["troubles"]
+    (trouble,) = (await here.json("status", exit_code=1))["troubles"]
     assert (trouble["about"], trouble["page"]) == ("ups", "docs/runbook/WorkersOutdated.md")
     assert trouble["text"].startswith("1 of 2 workers lack version 2")
     assert trouble["text"].endswith(": worker")
-    assert trouble["text"] in json.dumps(await shell.json("doctor", exit_code=1)), (
+    assert trouble["text"] in json.dumps(await here.json("doctor", exit_code=1)), (
         "the clock of the tests fails it"
     )
     # one that is gone, or a rollout that asks for nothing, is no trouble
     await owner.execute("UPDATE statesvc.rollout SET percent = 0")
-    assert (await shell.json("status"))["troubles"] == []
+    assert (await here.json("status"))["troubles"] == []
     await owner.execute("UPDATE statesvc.rollout SET percent = 100")
     await owner.execute(
         "UPDATE statesvc.worker SET stopping_at = statesvc.clock() WHERE worker_id = 'worker'"
     )
-    assert (await shell.json("status"))["troubles"] == []
+    assert (await here.json("status"))["troubles"] == []
 
 
 async def test_doctor_names_receivers_that_take_nothing_and_carriers_that_are_silent(
-    owner: AsyncConnection[Any], shell: Shell
+    owner: AsyncConnection[Any], here: Shell
 ) -> None:
     await _run_roles(owner)
     await _subscribe(owner, ONE)
@@ -341,7 +308,7 @@ async def test_doctor_names_receivers_that_take_nothing_and_carriers_that_are_si
         " sealed_key) VALUES (gen_random_uuid(), statesvc.clock(), statesvc.clock() - interval '5"
         " minutes', 1, 'ups', '')"
     )
-    said = {each["about"]: each for each in await shell.json("doctor", exit_code=1)}
+    said = {each["about"]: each for each in await here.json("doctor", exit_code=1)}
     assert "receiver.example has taken nothing for 3 h" in said["subscription a0000000"]["text"]
     assert "1 message waits, the first for 5 min" in said["ups"]["text"]
 
