@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from events.crypto.sealing import UnknownMasterKeyError
-from statesvc.cli import explained
 from statesvc.cli.explanation import explain
 
 ENVIRONMENT = {
@@ -95,14 +94,6 @@ def test_a_defect_keeps_its_traceback() -> None:
     assert explain(LookupError("no words")) is None
     assert explain(FileNotFoundError("something else")) is None
     assert explain(ExceptionGroup("several", [LookupError("no words")])) is None
-
-
-def test_an_interrupt_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupted() -> int:
-        raise KeyboardInterrupt
-
-    assert explained(interrupted) == 1
-    assert capsys.readouterr().err == "statesvc: interrupted\n"
 
 
 @pytest.mark.usefixtures("own_processes")

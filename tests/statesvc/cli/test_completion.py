@@ -31,11 +31,6 @@ def _completed(shell: str, script: Path, line: str) -> set[str]:
     return {each.partition("\t")[0] for each in asked.stdout.splitlines()}
 
 
-def _parsed(program: str, script: Path) -> tuple[int, str, str]:
-    parsed = subprocess.run([program, "-n", script], capture_output=True, text=True, check=False)
-    return parsed.returncode, parsed.stdout, parsed.stderr
-
-
 @pytest.mark.parametrize("name", sorted(ASKS))
 @pytest.mark.usefixtures("own_processes")
 async def test_commands_and_their_words_are_completed(
@@ -49,12 +44,3 @@ async def test_commands_and_their_words_are_completed(
     assert {"message", "code", "notification"} <= _completed(
         name, script, "statesvc dead-letters list --kind"
     )
-
-
-@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
-@pytest.mark.usefixtures("own_processes")
-async def test_a_shell_parses_its_script(name: str, shell: Shell, tmp_path: Path) -> None:
-    program = required(name, name)
-    script = tmp_path / "script"
-    script.write_text(await shell("completion", name))
-    assert _parsed(program, script) == (0, "", "")

@@ -99,22 +99,6 @@ async def test_a_dead_letter_is_shown_with_what_a_replay_means(
     assert "No dead letter is open." in await here("dead-letters", "groups")
 
 
-async def test_a_filter_discards_what_matches_and_records_it_once(
-    database: Database, here: Shell
-) -> None:
-    await bury_messages(database, 3)
-    assert "3 dead letters would be discarded" in await here(
-        "dead-letters", "discard", "--carrier", "ups", "--why", "x", "--dry-run"
-    )
-    assert "3 dead letters discarded" in await here(
-        "dead-letters", "discard", "--carrier", "ups", "--why", "their test system"
-    )
-    assert "No open dead letter matches." in await here(
-        "dead-letters", "discard", "--carrier", "ups", "--why", "again", exit_code=1
-    )
-    assert await value(database, "SELECT count(*) FROM statesvc.action WHERE verb = 'discard'") == 1
-
-
 async def test_wrong_use_is_refused(here: Shell) -> None:
     for arguments, told in (
         (("replay",), "name the dead letters"),
@@ -130,7 +114,3 @@ async def test_wrong_use_is_refused(here: Shell) -> None:
         ),
     ):
         assert told in await here("dead-letters", *arguments, exit_code=2), arguments
-
-
-async def test_an_id_that_is_not_there(here: Shell) -> None:
-    assert "no dead letter 7" in await here("dead-letters", "replay", "7", exit_code=1)

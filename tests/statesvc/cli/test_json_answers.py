@@ -7,7 +7,6 @@ import pytest
 from psycopg import AsyncConnection
 
 from tests.world.database import Database
-from tests.world.log_builder import LogBuilder
 from tests.world.shell import Shell, use
 
 
@@ -43,15 +42,6 @@ async def test_each_act_answers_with_a_document(shell: Shell) -> None:
     assert (archived["archived"], archived["bodies"], archived["refused"]) == ([], 0, None)
     assert await shell.json("archive", "verify") == {"files": 0, "months": 0, "faults": {}}
     assert (await shell.json("archive", "log", "--hot-months", "1", "--no-wait"))["archived"] == []
-
-
-async def test_new_keys_of_the_log_are_documents(event_log: LogBuilder, shell: Shell) -> None:
-    await event_log.parcel("1ZEVIDENCE")
-    await event_log.seal()
-    made = await shell.json("keys", "rotate-log")
-    await event_log.seal()
-    (old,) = [key["id"] for key in await shell.json("keys", "log") if key["id"] != made["id"]]
-    assert await shell.json("keys", "retire-log", old) == {"id": old, "tombstones": []}
 
 
 async def test_status_names_the_database_once(database: Database, shell: Shell) -> None:

@@ -135,19 +135,6 @@ def test_a_command_without_data_says_so_and_writes_nothing(
             assert ended == 2, arguments
 
 
-@pytest.mark.parametrize("arguments", [["migrate", "--check"], ["queue", "--json"]])
-def test_looking_at_a_folder_that_is_not_there_does_not_make_it(
-    arguments: list[str],
-    empty: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("STATESVC_DATA_DIR", str(empty / "elsewhere"))
-    assert main(arguments) == 2
-    assert f"no statesvc data in {empty / 'elsewhere'};" in capsys.readouterr().err
-    assert list(empty.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("url", "name"),
     [

@@ -9,9 +9,6 @@ from uuid import UUID
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.cli import declared, operation_table
-from statesvc.cli.output import write_blocks
-from statesvc.http.views import Details, draw
 from tests.world.database import Database
 from tests.world.log_builder import log_builder
 from tests.world.shell import Shell, use
@@ -54,13 +51,6 @@ async def told(database: Database, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.usefixtures("told")
-async def test_a_name_stands_beside_the_id(shell: Shell) -> None:
-    listed = (await shell("subscriptions", "list")).splitlines()
-    assert listed[0].split()[:3] == ["ID", "NAME", "STATE"]
-    assert any(line.split()[:4] == [str(ONE), "Night", "mails", "active"] for line in listed)
-
-
-@pytest.mark.usefixtures("told")
 async def test_ids_of_notifications_may_be_shortened(shell: Shell) -> None:
     assert [
         each["webhook_id"] for each in await shell.json("subscriptions", "notifications", "aa")
@@ -91,38 +81,6 @@ async def test_what_is_ambiguous_or_nothing_is_refused_with_what_there_is(shell:
         refused = await shell("subscriptions", command, "a", "n1-aa", exit_code=2)
         assert f"2 subscriptions begin with a: {ONE}, {OTHER}; name more of it" in refused
     assert await shell.json("subscriptions", "notifications", "aa", "--outcome", "waiting") == []
-
-
-@pytest.mark.usefixtures("told")
-async def test_a_shortened_id_is_sought_among_the_newest(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fields = operation_table._table()["get_notification"]["fields"]  # noqa: SLF001 - the test bounds the search
-    monkeypatch.setattr(declared, "_PAGE", 1)
-    monkeypatch.setitem(fields["webhook_id"], "newest", 2)
-    assert (await shell.json("subscriptions", "notification", "aa", "n1-a"))[
-        "webhook_id"
-    ] == NOTIFICATIONS[1]
-    assert (await shell.json("subscriptions", "notification", "aa", NOTIFICATIONS[0]))[
-        "webhook_id"
-    ] == NOTIFICATIONS[0]
-
-
-def test_the_tries_of_a_notification_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    tries = [
-        {"number": 1, "outcome": "refused", "status_code": 500},
-        {"number": 2, "outcome": "delivered", "status_code": 204},
-    ]
-    write_blocks(draw(Details(), {"webhook_id": "n1-aa", "attempts": tries}))
-    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
-        ["FIELD", "VALUE"],
-        ["webhook", "n1-aa"],
-        [],
-        ["attempts:"],
-        ["NUMBER", "OUTCOME", "STATUS", "CODE"],
-        ["1", "refused", "500"],
-        ["2", "delivered", "204"],
-    ]
 
 
 @pytest.mark.usefixtures("told")

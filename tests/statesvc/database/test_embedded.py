@@ -3,7 +3,6 @@ it.
 """
 
 import asyncio
-import json
 import os
 import pwd
 import signal
@@ -301,20 +300,6 @@ def test_an_ordinary_user_runs_it_as_themselves(tmp_path: Path) -> None:
     assert {(path.stat().st_uid, path.name) for path in (home / "data").iterdir()} == {
         (nobody.pw_uid, name) for name in ("lock", "postgres", "postgres-passwords.json")
     }
-
-
-def test_a_folder_of_an_earlier_release_gets_its_auditor(
-    make_server: MakeServer, server_folder: Path
-) -> None:
-    passwords = server_folder / "postgres-passwords.json"
-    known = json.loads(passwords.read_text())
-    del known["auditor"]
-    passwords.write_text(json.dumps(known))
-    dsns = make_server(server_folder).start()
-    assert json.loads(passwords.read_text()).items() >= known.items()
-    assert dsns.auditor is not None
-    assert ask(dsns.auditor, "SHOW default_transaction_read_only") == "on"
-    assert stat.S_IMODE(passwords.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize(

@@ -43,19 +43,6 @@ async def test_an_error_of_the_server_has_its_meaning(database: Any) -> None:
         assert failure(raised.value) is expected, statement
 
 
-async def test_the_service_may_not_change_the_log(database: Any) -> None:
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        with pytest.raises(psycopg.Error) as raised:
-            await connection.execute("DELETE FROM statesvc.event")
-    assert failure(raised.value) is Failure.FORBIDDEN
-
-
-async def test_no_server_is_unavailable() -> None:
-    with pytest.raises(psycopg.OperationalError) as raised:
-        await AsyncConnection.connect("host=/nowhere")
-    assert failure(raised.value) is Failure.UNAVAILABLE
-
-
 async def test_a_lost_prepared_statement_comes_with_what_to_do(database: Any) -> None:
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         with pytest.raises(psycopg.Error) as raised:

@@ -21,13 +21,11 @@ from statesvc.roles.connection_limits import (
     ConnectionPlan,
     TooFewConnectionsError,
     plan_for,
-    worker_limits,
 )
 from statesvc.roles.metrics_address import MetricsPortTakenError, metrics_listener
 from statesvc.roles.supervisor.child_plan import ROLES, any_free, is_free, is_loopback
 from statesvc.settings.http_settings import HttpSettings, listen_hosts
-from statesvc.settings.section import Section
-from statesvc.settings.service_settings import CONNECTIONS_MIN, SECTIONS, load_settings
+from statesvc.settings.service_settings import CONNECTIONS_MIN, load_settings
 from tests.world import postgres
 
 BROKEN = [
@@ -116,10 +114,6 @@ def test_settings_end_where_their_text_does(ending: str, monkeypatch: pytest.Mon
     assert settings.database.database_url.get_secret_value() == "postgresql://db/x"
     assert settings.database.owner_url is None
     assert settings.database.data_dir == Path("/data")
-
-
-def test_each_part_of_the_settings_is_stripped() -> None:
-    assert all(issubclass(section, Section) for section in SECTIONS)
 
 
 @pytest.mark.parametrize(
@@ -212,19 +206,6 @@ def test_what_the_server_leaves_bounds_the_plan() -> None:
         ),
     ):
         plan_for(settings, bound(13))
-
-
-def test_of_several_processes_the_sum_names_how_many() -> None:
-    fleet = [*ONE_OF_EACH, "worker", "worker"]
-    text = ConnectionPlan.of(24).arithmetic(fleet)
-    assert "worker 3 x (3 + 1 direct)" in text
-    assert text.endswith(f"= {ConnectionPlan.of(24).wanted(fleet)}")
-    assert ConnectionPlan.of(24).wanted(fleet) == 24 + 2 * 4
-
-
-def test_a_pool_has_the_share_of_its_role() -> None:
-    limits = ConnectionPlan.of(24).resized(worker_limits(load_settings()), ["worker"])
-    assert (limits.connections_min, limits.connections_max) == (2, 3)
 
 
 async def test_the_narrowest_limit_is_read_with_what_others_use(

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import aiohttp
 import pytest
@@ -101,32 +102,22 @@ class Side:
         await self.server.stop()
 
 
-@dataclass
-class Pair:
-    path: Path
+class Pair(NamedTuple):
     ingress: Side
     api: Side
-
-    async def stop(self) -> None:
-        await self.api.stop()
-        await self.ingress.stop()
-
-    async def whole(self) -> None:
-        async with asyncio.timeout(5):
-            # a callback makes it so
-            while not (self.ingress.port_of_both.is_up and self.api.port_of_both.is_up):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
 
 
 @pytest.fixture
 async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
-    path = tmp_path / "api"
-    pair = Pair(path, Side(path, is_ingress=True), Side(path, is_ingress=False))
+    pair = Pair(*(Side(tmp_path / "api", is_ingress=first) for first in (True, False)))
     async with AsyncExitStack() as stack:
-        for side in (pair.ingress, pair.api):
+        for side in pair:
             await side.start()
-        stack.push_async_callback(pair.stop)
-        await pair.whole()
+            stack.push_async_callback(side.stop)
+        async with asyncio.timeout(5):
+            # a callback makes it so
+            while not all(side.port_of_both.is_up for side in pair):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
         yield pair
 
 
@@ -289,33 +280,12 @@ async def test_of_requests_in_one_piece_each_is_answered_and_none_is_lost(
     assert (status, Code.API_UNAVAILABLE.encode() in body) == (503, True)
 
 
-async def test_webhooks_are_taken_while_the_api_is_away_and_calls_are_answered_when_it_is_back(
-    pair: Pair, connect: Connect
-) -> None:
-    client = await connect(pair.ingress.port)
-    assert by(await client.ask("POST", "/v1/webhooks/ups", b"{}")) == "ingress"
-    await pair.api.stop()
-    status, body = await client.ask("GET", "/v1/shipments")
-    assert (status, Code.API_UNAVAILABLE.encode() in body) == (503, True)
-    assert by(await client.ask("POST", "/v1/webhooks/ups", b"{}")) == "ingress"
-    pair.api = Side(pair.path, is_ingress=False)
-    await pair.api.start()
-    await pair.whole()
-    assert by(await client.ask("GET", "/v1/shipments")) == "api"
-
-
 async def test_the_api_s_own_port_answers_for_its_health_and_hands_webhooks_to_ingress(
     pair: Pair, connect: Connect
 ) -> None:
     client = await connect(pair.api.port)
     assert by(await client.ask("GET", "/readyz")) == "api"
     assert by(await client.ask("POST", "/v1/webhooks/ups", b"{}")) == "ingress"
-
-
-async def test_what_is_no_http_is_refused_where_it_came(pair: Pair, connect: Connect) -> None:
-    client = await connect(pair.ingress.port)
-    await client.send(b"\x16\x03\x01\x02\x00" * 20)
-    assert (await client.answer())[0] == 400
 
 
 async def test_a_client_that_ends_keep_alive_is_let_go(pair: Pair, connect: Connect) -> None:

@@ -18,13 +18,6 @@ from statesvc.http.operation import Route, answer, operation
 from statesvc.subscriptions.key_revocation import revoke_key
 
 BOOTSTRAP = "b" * 24
-LIMITS = PoolLimits(
-    connections_max=2,
-    acquire_seconds=5,
-    statement_seconds=5,
-    lock_seconds=5,
-    idle_in_transaction_seconds=5,
-)
 Call = Callable[[str | None], Awaitable[tuple[int, dict[str, Any]]]]
 
 
@@ -33,12 +26,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.seconds
-
-
-@pytest.fixture
-async def pool(database: Any) -> AsyncIterator[Pool]:
-    async with make_pool(database.service_dsn, name="test keys", limits=LIMITS) as pool:
-        yield pool
 
 
 @pytest.fixture
@@ -136,7 +123,9 @@ async def test_the_bootstrap_key_needs_no_row(call: Call) -> None:
     assert (status, body["actor"]) == (200, "key:bootstrap")
 
 
-async def test_keys_are_listed_stored_hashed_and_logged(pool: Pool, database: Any) -> None:
+async def test_keys_are_listed_stored_hashed_and_logged(
+    pool: Pool, owner: AsyncConnection[Any]
+) -> None:
     key_id, key = await make(pool, Scope.OPS, Scope.READ)
     async with pool.connection() as connection:
         await revoke_key(connection, key_id=key_id, revoked_by="operator:test")
@@ -147,15 +136,9 @@ async def test_keys_are_listed_stored_hashed_and_logged(pool: Pool, database: An
         "operator:test",
     )
     assert listed.revoked_at is not None
-    async with await AsyncConnection.connect(database.owner_dsn) as owner:
-        stored = await (
-            await owner.execute("SELECT api_key::text FROM statesvc.api_key")
-        ).fetchall()
-        actions = await (
-            await owner.execute(
-                "SELECT verb, target, canonical FROM statesvc.action ORDER BY batch_id"
-            )
-        ).fetchall()
+    stored = await (await owner.execute("SELECT api_key::text FROM statesvc.api_key")).fetchall()
+    query = "SELECT verb, target, canonical FROM statesvc.action ORDER BY batch_id"
+    actions = await (await owner.execute(query)).fetchall()
     assert [(verb, target) for verb, target, _ in actions] == [
         ("key.create", f"key:{key_id}"),
         ("key.revoke", f"key:{key_id}"),
@@ -171,13 +154,7 @@ async def test_a_key_needs_a_scope_and_a_name(pool: Pool) -> None:
 
 
 async def test_a_database_that_is_away_is_a_quick_503(clock: Clock) -> None:
-    limits = PoolLimits(
-        connections_max=1,
-        acquire_seconds=0.2,
-        statement_seconds=1,
-        lock_seconds=1,
-        idle_in_transaction_seconds=1,
-    )
+    limits = PoolLimits(connections_max=1, acquire_seconds=0.2)
     pool = make_pool("host=127.0.0.1 port=1 dbname=none", name="away", limits=limits)
     await pool.open(wait=False)
     try:
