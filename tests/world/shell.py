@@ -10,7 +10,8 @@ import pytest
 from statesvc.cli import main
 from tests.world.database import Database
 
-MASTER_KEY = base64.b64encode(bytes(32)).decode()
+MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
+"""The key of `log_builder` and `api`, so that commands open what they sealed."""
 
 
 class Shell:

@@ -17,6 +17,8 @@ from statesvc.queue.claim import Burial, ClaimRequest, bury, claim
 from statesvc.repair.dead_letters.listing import DeadLetterDetails, DeadLetterGroups
 from tests.world.mappings import store_mapping
 
+ALL = ClaimRequest(worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True)
+
 
 async def bury_messages(
     api: Any, *details: str, cause: Cause = Cause.NORMALIZER_FAILED
@@ -27,14 +29,7 @@ async def bury_messages(
         for number, detail in enumerate(details)
     ]
     await put(api.connection, messages)
-    claimed = (
-        await claim(
-            api.connection,
-            ClaimRequest(
-                worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True
-            ),
-        )
-    ).messages
+    claimed = (await claim(api.connection, ALL)).messages
     said = dict(zip([message.message_id for message in messages], details, strict=True))
     burials = [
         Burial(message_id=message.message_id, cause=cause, detail=said[message.message_id])
@@ -123,14 +118,7 @@ async def test_one_message_is_put_back_recorded_and_its_workers_woken(api: Any) 
 async def test_a_letter_shows_its_attempts_and_its_related(api: Any) -> None:
     (first,) = await bury_messages(api, "KeyError in ups line 7")
     await post(api, f"/v1/dead-letters/{first}/replay", why="perhaps it works now")
-    claimed = (
-        await claim(
-            api.connection,
-            ClaimRequest(
-                worker="worker-2", limit=1, lease_seconds=30, bytes_max=1 << 20, sweep=True
-            ),
-        )
-    ).messages
+    claimed = (await claim(api.connection, ALL)).messages
     await bury(
         api.connection,
         claimed[0].token,

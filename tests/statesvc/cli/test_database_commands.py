@@ -166,76 +166,42 @@ async def test_evidence_is_written_and_verified_without_a_database(
     database: Database, here: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     async with log_builder(database) as log:
-        # the command's keyring opens what this one sealed
-        monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
         await log.parcel("1ZEVIDENCE")
         await log.seal()
-        keys = tmp_path / "log.pub"
-        keys.write_text("\n".join(str(key.verifier) for key in await read_keys(log.connection)))
-    for kind in ("json", "html", "pdf"):
-        assert "entries of the log" in await here(
-            "evidence", "ups", "1z-evidence", "--out", str(tmp_path / f"e.{kind}")
-        )
-    case, zipped = tmp_path / "case.json", str(tmp_path / "e.zip")
-    case.write_text('{"case": "7", "ship_to": {"city": "Springfield"}}')
-    await here(
-        "evidence",
-        "ups",
-        "1z-evidence",
-        "--out",
-        zipped,
-        "--case",
-        str(case),
-        "--as-of",
-        "2999-01-01T00:00:00Z",
-    )
-    with ZipFile(zipped) as archive:
-        assert json.loads(archive.read("evidence.json"))["stated"]["statement"]["case"] == "7"
+        keys = "\n".join(str(key.verifier) for key in await read_keys(log.connection))
     monkeypatch.chdir(tmp_path)
-    said = await here("evidence", "ups", "1z-evidence")
+    case, own = tmp_path / "case.json", ("evidence", "ups", "1z-evidence")
+    for name in ("e.json", "e.html", "e.pdf"):
+        assert "entries of the log" in await here(*own, "--out", name)
+    case.write_text('{"case": "7", "ship_to": {"city": "Springfield"}}')
+    said = await here(*own, "--case", str(case), "--as-of", "2999-01-01T00:00:00Z")
     assert "evidence-ups-1z-evidence.zip: " in said
     assert "UPS reported parcel 1ZEVIDENCE as delivered on 1 March 2026 at 08:04 UTC" in said
     case.write_text('{"case": "Erika Mustermann"}')
-    refused = await here(
-        "evidence", "ups", "1z-evidence", "--out", zipped, "--case", str(case), exit_code=2
-    )
+    refused = await here(*own, "--case", str(case), exit_code=2)
     assert ("case" in refused, "Mustermann" in refused) == (True, False)
+
     monkeypatch.setenv("DATABASE_URL", "postgresql://nowhere.invalid/none")
-    found = tmp_path / "e.json"
-    assert "evidence holds" in await here("verify", "--bundle", str(found), "--key", str(keys))
-    assert await here.json(
-        "verify", "--bundle", str(found), "--key", keys.read_text().split()[0]
-    ) == {
-        "sound": True,
-        "flaws": [],
-        "remarks": [],
-    }
-    assert "evidence holds" in await here("verify", "--bundle", zipped, "--key", str(keys))
-    with ZipFile(zipped) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    changed = str(tmp_path / "changed.zip")
-    _write_zip(changed, files | {"evidence.pdf": b"another"})
-    refused = await here("verify", "--bundle", changed, "--key", str(keys), exit_code=1)
-    assert "evidence.pdf is not the one that was sealed with the document" in refused
-    _write_zip(
-        changed, {name: content for name, content in files.items() if name != "evidence.pdf"}
-    )
-    assert "evidence.pdf: is not in the zip" in await here(
-        "verify", "--bundle", changed, "--key", str(keys)
-    )
-    _write_zip(
-        changed,
-        files
-        | {"evidence.json": files["evidence.json"].replace(b"Springfield", b"Shelbyville", 1)},
-    )
-    assert "DOES NOT HOLD" in await here(
-        "verify", "--bundle", changed, "--key", str(keys), exit_code=1
-    )
-    found.write_text(found.read_text().replace("Springfield", "Shelbyville", 1))
-    assert "DOES NOT HOLD" in await here(
-        "verify", "--bundle", str(found), "--key", str(keys), exit_code=1
-    )
-    assert "needs --key" in await here("verify", "--bundle", str(found), exit_code=2)
+    (tmp_path / "log.pub").write_text(keys)
+    files = _read_zip("evidence-ups-1z-evidence.zip")
+    assert json.loads(files["evidence.json"])["stated"]["statement"]["case"] == "7"
+    other = files["evidence.json"].replace(b"Springfield", b"Shelbyville", 1)
+    for changed, code, told in (
+        (files, 0, "evidence holds"),
+        (files | {"evidence.pdf": b"another"}, 1, "evidence.pdf is not the one that was sealed"),
+        (files | {"evidence.json": other}, 1, "DOES NOT HOLD"),
+    ):
+        _write_zip("changed.zip", changed)
+        said = await here("verify", "--bundle", "changed.zip", "--key", "log.pub", exit_code=code)
+        assert told in said
+    held = await here.json("verify", "--bundle", "e.json", "--key", keys.split()[0])
+    assert held == {"sound": True, "flaws": [], "remarks": []}
+    assert "needs --key" in await here("verify", "--bundle", "e.json", exit_code=2)
+
+
+def _read_zip(path: str) -> dict[str, bytes]:
+    with ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def _write_zip(path: str, files: dict[str, bytes]) -> None:

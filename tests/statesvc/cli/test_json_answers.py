@@ -1,54 +1,41 @@
 """What acts says for scripts what it did, as what only looks does."""
 
-import base64
 from pathlib import Path
 
 import pytest
 from psycopg import AsyncConnection
 
-from tests.world.database import Database
-from tests.world.shell import Shell, use
+from tests.world.shell import Shell
 
 
-@pytest.fixture(autouse=True)
-def _environment(database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    use(database, monkeypatch)
-    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
-    monkeypatch.setenv("STATESVC_OWNER_URL", database.owner_dsn)
-    monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(tmp_path / "archive"))
-    (tmp_path / "archive").mkdir()
+async def test_each_act_answers_with_a_document(
+    here: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(tmp_path))
+    turned = ("--stable", "old@1", "--candidate", "1", "--percent", "5")
+    for command, answer in (
+        (
+            ("carriers", "quota", "ups", "--weight", "2", "--why", "test"),
+            {"carrier_id": "ups", "weight": 2.0, "in_flight_max": None},
+        ),
+        (
+            ("rollout", "set", "ups", *turned, "--why", "test"),
+            {"carrier_id": "ups", "percent": 5, "stable": "old@1"},
+        ),
+        (("migrate", "--check"), {"applied": [], "pending": []}),
+        (("archive", "run"), {"archived": [], "bodies": 0, "refused": None}),
+        (("archive", "verify"), {"files": 0, "months": 0, "faults": {}}),
+        (("archive", "log", "--hot-months", "1", "--no-wait"), {"archived": []}),
+    ):
+        assert answer.items() <= (await here.json(*command)).items(), command
+    listed = {each["carrier_id"]: each["weight"] for each in await here.json("carriers")}
+    assert (listed["ups"], listed["fedex"]) == (2.0, 1.0)
 
 
-async def test_each_act_answers_with_a_document(shell: Shell) -> None:
-    quota = await shell.json("carriers", "quota", "ups", "--weight", "2", "--why", "test")
-    assert (quota["carrier_id"], quota["weight"], quota["in_flight_max"]) == ("ups", 2.0, None)
-    rollout = await shell.json(
-        "rollout",
-        "set",
-        "ups",
-        "--stable",
-        "old@1",
-        "--candidate",
-        "1",
-        "--percent",
-        "5",
-        "--why",
-        "test",
-    )
-    assert (rollout["carrier_id"], rollout["percent"], rollout["stable"]) == ("ups", 5, "old@1")
-    migrated = await shell.json("migrate", "--check")
-    assert (migrated["applied"], migrated["pending"]) == ([], [])
-    archived = await shell.json("archive", "run")
-    assert (archived["archived"], archived["bodies"], archived["refused"]) == ([], 0, None)
-    assert await shell.json("archive", "verify") == {"files": 0, "months": 0, "faults": {}}
-    assert (await shell.json("archive", "log", "--hot-months", "1", "--no-wait"))["archived"] == []
-
-
-async def test_status_names_the_database_once(database: Database, shell: Shell) -> None:
-    async with await AsyncConnection.connect(database.service_dsn) as connection:
-        ((name,),) = await (await connection.execute("SELECT current_database()")).fetchall()
+async def test_status_names_the_database_once(service: AsyncConnection[None], here: Shell) -> None:
+    name = service.info.dbname
     # nothing runs here, which needs a human
-    out, err = await shell.printed("status", exit_code=1)
+    out, err = await here.printed("status", exit_code=1)
     assert (out.count(name), err) == (1, "")
-    _, err = await shell.printed("queue")
+    _, err = await here.printed("queue")
     assert name in err

@@ -14,6 +14,7 @@ from statesvc.log.timestamp import Stamp
 from statesvc.log.timestamp_store import store_stamp
 from statesvc.settings.service_settings import load_settings
 from tests.world.log_builder import LogBuilder
+from tests.world.shell import use
 
 
 async def told(log: LogBuilder) -> list[Finding]:
@@ -22,8 +23,7 @@ async def told(log: LogBuilder) -> list[Finding]:
 
 @pytest.fixture(autouse=True)
 def settings(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", database.service_dsn)
-    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
+    use(database, monkeypatch)
     monkeypatch.setenv("STATESVC_SEALER_CHECKPOINT_FILE", "/var/lib/statesvc/checkpoint")
 
 

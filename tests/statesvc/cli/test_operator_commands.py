@@ -1,6 +1,5 @@
 """Commands of the person on call: status first, then what it leads to."""
 
-import base64
 import json
 from typing import Any
 from uuid import UUID
@@ -218,10 +217,8 @@ async def test_what_is_no_id_is_refused(shell: Shell, wrong: str) -> None:
 
 
 async def test_a_parcel_is_found_by_its_number_a_part_of_it_or_a_reference(
-    database: Database, here: Shell, monkeypatch: pytest.MonkeyPatch
+    database: Database, here: Shell
 ) -> None:
-    # the command's keyring opens what this one sealed
-    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
     number = "1Z5338FF0107231059"
     async with log_builder(database) as log:
         await log.parcel(number)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shlex
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ async def test_each_sequence_belongs_to_the_column_that_it_must_be_ahead_of(data
 
 
 async def test_a_sequence_behind_its_column_is_named_with_the_command_that_repairs_it(
-    database: Any, event_log: LogBuilder
+    database: Any, event_log: LogBuilder, service: AsyncConnection[Any]
 ) -> None:
     await event_log.everything()
     assert await faults(database) == []
@@ -59,14 +60,14 @@ async def test_a_sequence_behind_its_column_is_named_with_the_command_that_repai
     )
     (fault,) = await faults(database)
     assert f"statesvc.batch.batch_id has values up to {highest}" in fault
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        assert fail("copied database", fault) in [each async for each in check_database(connection)]
+    assert fail("copied database", fault) in [each async for each in check_database(service)]
     await as_superuser(database, statement_of(fault))
     assert await faults(database) == []
     await as_superuser(database, f"ALTER SEQUENCE statesvc.batch_id_seq RESTART {highest + 1}")
     assert await faults(database) == []
 
 
+EVENTS = f"statesvc.event_{datetime.now(UTC):%Y%m}"
 TRIGGERS = (
     "SELECT c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid"
     " WHERE c.relnamespace = 'statesvc'::regnamespace AND NOT t.tgisinternal AND t.tgenabled <> 'A'"
@@ -123,18 +124,33 @@ async def test_a_role_in_replica_mode_is_named_and_its_entries_are_sealed_all_th
 
 
 @pytest.mark.usefixtures("own_processes")
+@pytest.mark.parametrize(
+    ("role", "harm", "why"),
+    [
+        (
+            "ingress",
+            "SELECT setval('statesvc.batch_id_seq', 1, false)",
+            "SELECT setval('statesvc.batch_id_seq', 1)",
+        ),
+        (
+            "worker",
+            f"ALTER TABLE statesvc.event DETACH PARTITION {EVENTS}",
+            f"the table {EVENTS} is no partition of statesvc.event",
+        ),
+    ],
+)
 async def test_a_role_refuses_to_start_and_ends(
-    database: Any, event_log: LogBuilder, tmp_path: Path
+    database: Any, event_log: LogBuilder, tmp_path: Path, *, role: str, harm: str, why: str
 ) -> None:
     await event_log.act()
-    await as_superuser(database, "SELECT setval('statesvc.batch_id_seq', 1, false)")
+    await as_superuser(database, harm)
     environment = {
         **os.environ,
         "DATABASE_URL": database.service_dsn,
         "STATESVC_MASTER_KEY": MASTER_KEY,
     }
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "statesvc", "ingress", "--port", "0"),
+        *(sys.executable, "-m", "statesvc", role, "--port", "0"),
         env=environment,
         cwd=tmp_path,
         stdout=asyncio.subprocess.PIPE,
@@ -143,4 +159,4 @@ async def test_a_role_refuses_to_start_and_ends(
     async with asyncio.timeout(30):
         printed, _ = await process.communicate()
     assert process.returncode == 1
-    assert b"SELECT setval('statesvc.batch_id_seq', 1)" in printed
+    assert why.encode() in printed

@@ -43,24 +43,15 @@ async def test_an_error_of_the_server_has_its_meaning(database: Any) -> None:
         assert failure(raised.value) is expected, statement
 
 
-async def test_a_lost_prepared_statement_comes_with_what_to_do(database: Any) -> None:
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        with pytest.raises(psycopg.Error) as raised:
-            await connection.execute("EXECUTE nothing_prepared")
-        assert "STATESVC_PREPARED_STATEMENTS=false" in (advice(raised.value) or "")
-        with pytest.raises(psycopg.Error) as raised:
-            await connection.execute("SELECT nonsense")
-        assert advice(raised.value) is None
-
-
-async def test_a_plan_that_a_migration_outdated_comes_with_what_to_do(database: Any) -> None:
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
-        await connection.execute("CREATE TABLE public.parcel (number int)")
-        await connection.execute("SELECT * FROM public.parcel", prepare=True)
-        async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as migration:
-            await migration.execute("ALTER TABLE public.parcel ADD COLUMN carrier text")
-        with pytest.raises(psycopg.errors.FeatureNotSupported) as raised:
-            await connection.execute("SELECT * FROM public.parcel", prepare=True)
+async def test_a_plan_that_a_migration_outdated_comes_with_what_to_do(
+    database: Any, owner: AsyncConnection[Any]
+) -> None:
+    await owner.execute("CREATE TABLE public.parcel (number int)")
+    await owner.execute("TABLE public.parcel", prepare=True)
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as migration:
+        await migration.execute("ALTER TABLE public.parcel ADD COLUMN carrier text")
+    with pytest.raises(psycopg.errors.FeatureNotSupported) as raised:
+        await owner.execute("TABLE public.parcel", prepare=True)
     assert "restart" in (advice(raised.value) or "")
 
 
@@ -113,15 +104,15 @@ async def test_a_role_that_has_all_its_connections_is_at_its_limit(
 
 
 async def test_a_session_that_was_ended_is_lost_and_a_wrong_statement_is_no_matter_of_connections(
-    database: Server,
+    owner: AsyncConnection[Any],
 ) -> None:
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
+    for statement, cause in (
+        ("SELECT nonsense", None),
+        ("SELECT pg_terminate_backend(pg_backend_pid())", ConnectionCause.LOST),
+    ):
         with pytest.raises(psycopg.Error) as raised:
-            await connection.execute("SELECT nonsense")
-        assert connection_cause(raised.value) is None
-        with pytest.raises(psycopg.Error) as raised:
-            await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
-        assert connection_cause(raised.value) is ConnectionCause.LOST
+            await owner.execute(statement)
+        assert connection_cause(raised.value) is cause
 
 
 @pytest.mark.parametrize(

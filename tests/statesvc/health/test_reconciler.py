@@ -3,6 +3,7 @@ of those that were not.
 """
 
 import time
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 from uuid import UUID
 
@@ -14,23 +15,30 @@ from statesvc.bodies.sealed_message import message_id
 from statesvc.database.pool import Pool
 from statesvc.health.reconciler import first_id, read_promises, reconcile
 from statesvc.ingress.ack_counts import AckCounts
+from tests.world.database import Database
 
 MINUTE = 29_000_000
 """Minute of the test's messages, since 1970."""
 
 
-async def _minutes_pass(owner: AsyncConnection[Any], minutes: int) -> None:
-    await owner.execute(
-        "UPDATE statesvc.test_clock SET shift = shift + make_interval(mins => %s)", (minutes,)
-    )
+@pytest.fixture
+async def minutes_pass(database: Database) -> Callable[[int], Awaitable[None]]:
+    return lambda minutes: database.clock.advance(60 * minutes)
 
 
-async def _now(owner: AsyncConnection[Any]) -> float:
-    row = await (
-        await owner.execute("SELECT extract(epoch FROM statesvc.clock())::float8")
-    ).fetchone()
-    assert row is not None
-    return float(row[0])
+@pytest.fixture
+async def ids(database: Database, owner: AsyncConnection[Any]) -> list[UUID]:
+    """Return ids of messages of UPS, of this minute."""
+    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
+    second = int((await database.clock.now()).timestamp()) // 60 * 60 + 1
+    return [message_id(second * 1000 + place, bytes(10)) for place in range(6)]
+
+
+async def _acknowledge(pool: Pool, ids: Iterable[UUID]) -> None:
+    counts = AckCounts(pool, process="test")
+    for one in ids:
+        counts.accepted("ups", one)
+    await counts.flush()
 
 
 async def _put(owner: AsyncConnection[Any], one: UUID) -> None:
@@ -63,19 +71,13 @@ async def _promise(connection: AsyncConnection[Any], name: str) -> tuple[int, in
 
 
 async def test_an_acknowledged_message_waits_is_settled_or_is_missing(
-    pool: Pool, owner: AsyncConnection[Any]
+    pool: Pool, owner: AsyncConnection[Any], ids: list[UUID], minutes_pass: Any
 ) -> None:
-    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
-    second = int(await _now(owner)) // 60 * 60 + 1
-    messages = [message_id(second * 1000 + place, bytes(10)) for place in range(6)]
-    ack_counts = AckCounts(pool, process="test")
-    for one in messages:
-        ack_counts.accepted("ups", one)
-    waiting, settled, buried, lost, never_stored, _ = messages
-    for one in (waiting, settled, buried, lost, messages[5]):
+    waiting, settled, buried, lost, never_stored, other = ids
+    for one in (waiting, settled, buried, lost, other):
         await _put(owner, one)
     await _settled(owner, settled)
-    await _settled(owner, messages[5])
+    await _settled(owner, other)
     await owner.execute("DELETE FROM statesvc.inbox WHERE message_id = %s", (buried,))
     await owner.execute(
         "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id)"
@@ -83,10 +85,10 @@ async def test_an_acknowledged_message_waits_is_settled_or_is_missing(
         (buried,),
     )
     await owner.execute("DELETE FROM statesvc.inbox WHERE message_id = %s", (lost,))
-    await ack_counts.flush()
+    await _acknowledge(pool, ids)
     async with pool.connection() as connection:
         assert await reconcile(connection) == [], "the minute is not over for long enough"
-        await _minutes_pass(owner, 4)
+        await minutes_pass(4)
         (found,) = await reconcile(connection)
         assert (found.expected, found.waiting, found.missing) == (6, 1, 2), (
             f"{lost} and {never_stored} are nowhere"
@@ -96,33 +98,29 @@ async def test_an_acknowledged_message_waits_is_settled_or_is_missing(
         await _settled(owner, waiting)
         await _put(owner, never_stored)
         await _settled(owner, never_stored)
-        await _minutes_pass(owner, 10)
+        await minutes_pass(10)
         await reconcile(connection)
         assert await _promise(connection, "settled") == (6, 0, 1)
 
 
 async def test_messages_stored_while_the_databases_clock_was_ahead_are_not_missing(
-    pool: Pool, owner: AsyncConnection[Any]
+    pool: Pool, owner: AsyncConnection[Any], ids: list[UUID], minutes_pass: Any
 ) -> None:
-    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
-    second = int(await _now(owner)) // 60 * 60 + 1
-    waiting, settled, lost = (message_id(second * 1000 + place, bytes(10)) for place in range(3))
-    ack_counts = AckCounts(pool, process="test")
-    await _minutes_pass(owner, 180)
-    for one in (waiting, settled, lost):
-        ack_counts.accepted("ups", one)
+    _, settled, lost, *_ = ids
+    await minutes_pass(180)
+    for one in ids[:3]:
         await _put(owner, one)
     await _settled(owner, settled)
     await owner.execute("DELETE FROM statesvc.inbox WHERE message_id = %s", (lost,))
-    await ack_counts.flush()
-    await _minutes_pass(owner, -180 + 4)
+    await _acknowledge(pool, ids[:3])
+    await minutes_pass(-180 + 4)
     async with pool.connection() as connection:
         (counted,) = await reconcile(connection)
     assert (counted.expected, counted.waiting, counted.missing) == (3, 1, 1)
 
 
 async def test_a_notification_that_is_due_waits_has_ended_or_is_missing(
-    pool: Pool, owner: AsyncConnection[Any]
+    pool: Pool, owner: AsyncConnection[Any], minutes_pass: Any
 ) -> None:
     waiting, delivered, covered, deleted, lost, no_row = (UUID(int=place) for place in range(1, 7))
     shipment, batch = (
@@ -154,14 +152,14 @@ async def test_a_notification_that_is_due_waits_has_ended_or_is_missing(
     )
     async with pool.connection() as connection:
         assert await reconcile(connection) == [], "it was sealed just now"
-        await _minutes_pass(owner, 4)
+        await minutes_pass(4)
         (found,) = await reconcile(connection)
         assert (found.expected, found.waiting, found.missing) == (6, 2, 2), (
             "one is nowhere, one has an end and no row"
         )
         await owner.execute("DELETE FROM statesvc.outbox")
         await _end(owner, shipment, waiting, batch)
-        await _minutes_pass(owner, 10)
+        await minutes_pass(10)
         await reconcile(connection)
         assert await _promise(connection, "notified") == (6, 0, 3), (
             "what covered the third is gone as well"
@@ -256,21 +254,15 @@ def test_the_first_id_of_a_second_lies_below_all_of_it() -> None:
 
 
 async def test_a_minute_of_which_a_spool_may_hold_messages_is_counted_later(
-    pool: Pool, owner: AsyncConnection[Any]
+    pool: Pool, owner: AsyncConnection[Any], ids: list[UUID], minutes_pass: Any
 ) -> None:
-    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
-    second = int(await _now(owner)) // 60 * 60 + 1
-    spooled, discarded = (message_id(second * 1000 + place, bytes(10)) for place in range(2))
-    ack_counts = AckCounts(pool, process="test")
-    for one in (spooled, discarded):
-        ack_counts.accepted("ups", one)
-    await ack_counts.flush()
+    spooled, discarded, *_ = ids
+    await _acknowledge(pool, ids[:2])
     await owner.execute(
         "INSERT INTO statesvc.spool (name, seen_at, held_seconds, clear_until)"
-        " VALUES ('file:1', statesvc.clock(), 60, to_timestamp(%s))",
-        (second,),
+        " VALUES ('file:1', statesvc.clock(), 60, date_trunc('minute', statesvc.clock()))"
     )
-    await _minutes_pass(owner, 10)
+    await minutes_pass(10)
     async with pool.connection() as connection:
         assert await reconcile(connection) == []
         await _put(owner, spooled)
@@ -284,17 +276,13 @@ async def test_a_minute_of_which_a_spool_may_hold_messages_is_counted_later(
 
 
 async def test_a_spool_that_is_not_heard_of_for_a_day_hides_no_loss(
-    pool: Pool, owner: AsyncConnection[Any]
+    pool: Pool, owner: AsyncConnection[Any], ids: list[UUID], minutes_pass: Any
 ) -> None:
-    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
-    second = int(await _now(owner)) // 60 * 60 + 1
-    ack_counts = AckCounts(pool, process="test")
-    ack_counts.accepted("ups", message_id(second * 1000, bytes(10)))
-    await ack_counts.flush()
+    await _acknowledge(pool, ids[:1])
     await owner.execute(
         "INSERT INTO statesvc.spool (name, seen_at, held_seconds) VALUES ('file:1', statesvc.clock(), 60)"
     )
-    await _minutes_pass(owner, 23 * 60 + 10)
+    await minutes_pass(23 * 60 + 10)
     async with pool.connection() as connection:
         (found,) = await reconcile(connection)
         assert (found.expected, found.missing) == (1, 1)

@@ -1,4 +1,6 @@
 import asyncio
+from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
@@ -26,80 +28,74 @@ class Steady:
         self._stopping.set()
 
 
+@pytest.fixture
+def order() -> list[str]:
+    """Return what parts and the drain write down."""
+    return []
+
+
 async def run(
-    parts: list[Component],
-    signals: StopSignals,
     order: list[str],
-    *,
-    helpers: list[asyncio.Task[None]] | None = None,
-    drain_seconds: float = 0.0,
+    *parts: Component,
+    asks: int = 0,
+    helpers: Sequence[asyncio.Task[None]] = (),
     grace_seconds: float = 0.3,
+    drain_seconds: float = 0.0,
 ) -> int:
-    def drain() -> None:
-        order.append("drained")
-
+    """Run parts that a signal asks to stop so many times before they begin."""
+    signals = StopSignals()
+    for _ in range(asks):
+        signals.ask("sigterm")
     times = ShutdownTimes(grace_seconds=grace_seconds, drain_seconds=drain_seconds)
-    return await asyncio.wait_for(
-        run_until_stopped(parts, helpers=helpers or [], signals=signals, drain=drain, times=times),
-        5,
+    running = run_until_stopped(
+        parts,
+        helpers=helpers,
+        signals=signals,
+        drain=lambda: order.append("drained"),
+        times=times,
     )
+    # a minute's grace or drain that is not cut short fails
+    return await asyncio.wait_for(running, 5)
 
 
-async def test_readiness_fails_before_any_part_is_asked_to_stop() -> None:
-    order: list[str] = []
-    signals = StopSignals()
-    signals.ask("sigterm")
-    assert await run([Steady("worker", order).part], signals, order) == 0
+async def test_readiness_fails_before_any_part_is_asked_to_stop(order: list[str]) -> None:
+    assert await run(order, Steady("worker", order).part, asks=1) == 0
     assert order == ["drained", "worker asked", "worker ended"]
 
 
-@pytest.mark.parametrize("death", ["raises", "returns"])
-async def test_a_part_that_ends_by_itself_stops_the_process(death: str) -> None:
-    async def die() -> None:
-        if death == "raises":
-            raise ValueError("gone")
-
-    order: list[str] = []
-    dying = Component(name="dying", run=die, stop=lambda: None)
-    assert await run([dying, Steady("worker", order).part], StopSignals(), order) == 1
+@pytest.mark.parametrize("death", [ValueError("gone"), None], ids=["raises", "returns"])
+async def test_a_part_that_ends_by_itself_stops_the_process(
+    order: list[str], death: Exception | None
+) -> None:
+    dying = Component(name="dying", run=partial(die, death), stop=lambda: None)
+    # a process that lost a part does not serve on
+    assert await run(order, dying, Steady("worker", order).part, drain_seconds=60) == 1
     assert order[-1] == "worker ended"
 
 
-async def test_a_helper_that_dies_stops_the_process_too() -> None:
-    async def die() -> None:
-        raise OSError
+async def die(death: Exception | None) -> None:
+    if death is not None:
+        raise death
 
-    order: list[str] = []
-    helper = asyncio.create_task(die(), name="listener")
-    assert await run([Steady("worker", order).part], StopSignals(), order, helpers=[helper]) == 1
+
+async def test_a_helper_that_dies_stops_the_process_too(order: list[str]) -> None:
+    helper = asyncio.create_task(die(OSError()), name="listener")
+    assert await run(order, Steady("worker", order).part, helpers=[helper]) == 1
     assert order[-1] == "worker ended"
 
 
-async def test_a_part_that_does_not_stop_is_cancelled_after_the_grace() -> None:
-    order: list[str] = []
-    signals = StopSignals()
-    signals.ask("sigterm")
-    await run([Steady("worker", order, deaf=True).part], signals, order)
+async def test_a_part_that_does_not_stop_is_cancelled_after_the_grace(order: list[str]) -> None:
+    await run(order, Steady("worker", order, deaf=True).part, asks=1)
     assert order == ["drained", "worker asked", "worker ended"]
 
 
-async def test_a_second_signal_cuts_the_grace_short() -> None:
-    order: list[str] = []
-    signals = StopSignals()
-    signals.ask("sigint")
-    signals.ask("sigint")
-    # the whole is waited for 5 s: a minute's grace that is not cut short fails
-    assert (
-        await run([Steady("worker", order, deaf=True).part], signals, order, grace_seconds=60) == 1
-    )
+async def test_a_second_signal_cuts_the_grace_short(order: list[str]) -> None:
+    part = Steady("worker", order, deaf=True).part
+    assert await run(order, part, asks=2, grace_seconds=60) == 1
 
 
-async def test_parts_work_on_while_load_balancers_notice() -> None:
-    order: list[str] = []
-    signals = StopSignals()
-    signals.ask("sigterm")
-    steady = Steady("http", order)
-    running = asyncio.create_task(run([steady.part], signals, order, drain_seconds=0.2))
+async def test_parts_work_on_while_load_balancers_notice(order: list[str]) -> None:
+    running = asyncio.create_task(run(order, Steady("http", order).part, asks=1, drain_seconds=0.2))
     async with asyncio.timeout(5):
         while not order:  # noqa: ASYNC110 - the task under test makes it so
             await asyncio.sleep(0)
@@ -108,21 +104,6 @@ async def test_parts_work_on_while_load_balancers_notice() -> None:
     assert order == ["drained", "http asked", "http ended"]
 
 
-async def test_a_second_signal_cuts_the_waiting_for_load_balancers_short() -> None:
-    order: list[str] = []
-    signals = StopSignals()
-    signals.ask("sigterm")
-    signals.ask("sigterm")
-    assert await run([Steady("http", order).part], signals, order, drain_seconds=60) == 1
+async def test_a_second_signal_cuts_the_waiting_for_load_balancers_short(order: list[str]) -> None:
+    assert await run(order, Steady("http", order).part, asks=2, drain_seconds=60) == 1
     assert order == ["drained", "http asked", "http ended"]
-
-
-async def test_a_process_that_lost_a_part_does_not_serve_on() -> None:
-    async def die() -> None:
-        raise ValueError("gone")
-
-    order: list[str] = []
-    dying = Component(name="dying", run=die, stop=lambda: None)
-    assert (
-        await run([dying, Steady("http", order).part], StopSignals(), order, drain_seconds=60) == 1
-    )

@@ -2,13 +2,13 @@
 
 import os
 import socket
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
+from pydantic import SecretStr
 
 from statesvc.cli import main
 from statesvc.database.connection_bound import ConnectionBound, read_connection_bound
@@ -105,15 +105,13 @@ def test_settings_end_where_their_text_does(ending: str, monkeypatch: pytest.Mon
     monkeypatch.setenv("STATESVC_MASTER_KEY", "key" + ending)
     monkeypatch.setenv("STATESVC_OWNER_URL", ending)
     monkeypatch.setenv("STATESVC_DATA_DIR", "/data" + ending)
-    settings = load_settings()
-    assert settings.keys.bootstrap_key is not None
-    assert settings.keys.bootstrap_key.get_secret_value() == "b" * 24
-    assert settings.keys.master_key is not None
-    assert settings.keys.master_key.get_secret_value() == "key"
-    assert settings.database.database_url is not None
-    assert settings.database.database_url.get_secret_value() == "postgresql://db/x"
-    assert settings.database.owner_url is None
-    assert settings.database.data_dir == Path("/data")
+    keys, database = load_settings().keys, load_settings().database
+    assert (keys.bootstrap_key, keys.master_key) == (SecretStr("b" * 24), SecretStr("key"))
+    assert (database.database_url, database.owner_url, database.data_dir) == (
+        SecretStr("postgresql://db/x"),
+        None,
+        Path("/data"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -208,25 +206,19 @@ def test_what_the_server_leaves_bounds_the_plan() -> None:
         plan_for(settings, bound(13))
 
 
+@pytest.mark.usefixtures("owner")
 async def test_the_narrowest_limit_is_read_with_what_others_use(
-    server: postgres.Server, database: postgres.Server
+    server: postgres.Server, service: psycopg.AsyncConnection[Any]
 ) -> None:
-    name = str(psycopg.conninfo.conninfo_to_dict(database.service_dsn)["dbname"])
+    name = service.info.dbname
+    found = await read_connection_bound(service)
+    # 200 of the server, 3 of them reserved for superusers
+    assert ("max_connections" in found.why, found.connections) == (True, 197)
     async with await psycopg.AsyncConnection.connect(
-        database.service_dsn, autocommit=True
-    ) as connection:
-        found = await read_connection_bound(connection)
-        assert "max_connections" in found.why
-        assert found.connections == Counter({"max": 200, "reserved": -3}).total()
-    async with (
-        await psycopg.AsyncConnection.connect(server.superuser_dsn, autocommit=True) as admin,
-        await psycopg.AsyncConnection.connect(database.owner_dsn, autocommit=True),
-    ):
-        await admin.execute(f'ALTER DATABASE "{name}" CONNECTION LIMIT 20')
-        async with await psycopg.AsyncConnection.connect(
-            make_conninfo(database.service_dsn), autocommit=True
-        ) as connection:
-            found = await read_connection_bound(connection)
+        server.superuser_dsn, autocommit=True
+    ) as admin:
+        await admin.execute(f'ALTER DATABASE "{name}" CONNECTION LIMIT 20'.encode())
+    found = await read_connection_bound(service)
     assert (found.connections, found.others, found.left) == (20, 1, 19)
     assert f"ALTER DATABASE {name} CONNECTION LIMIT" in found.why
 

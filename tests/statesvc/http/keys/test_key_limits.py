@@ -1,6 +1,7 @@
 """Limits of one key in a process, at a time and in a second."""
 
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -123,52 +124,31 @@ async def who(_request: web.Request) -> Reply[dict[str, str]]:
     return answer({})
 
 
-async def test_every_answer_to_a_limited_call_shows_it(clock: Clock) -> None:
+async def test_every_answer_to_a_limited_call_shows_it_and_ingest_and_streams_are_free(
+    clock: Clock,
+) -> None:
     limits = KeyLimits(calls_max=1, computed_max=1, calls_per_second=1, now=clock)
-    limited = Route(
-        "GET",
-        "/who",
-        who,
-        operation(operation_id="a", summary="", scope="read", response=dict[str, str]),
-    )
-    free = Route(
-        "GET",
-        "/free",
-        who,
-        operation(operation_id="b", summary="", scope="ingest", response=dict[str, str]),
-    )
+    calls: dict[str, dict[str, Any]] = {
+        "/who": {"scope": "read"},
+        "/ingest": {"scope": "ingest"},
+        "/stream": {"scope": "read", "deadline_seconds": None},
+    }
+    routes = [
+        Route("GET", path, who, operation(operation_id=path, summary="", **call))
+        for path, call in calls.items()
+    ]
+    app = build_app(routes, keys=Keys(None, bootstrap_key=BOOTSTRAP_KEY), limits=limits)  # type: ignore[arg-type]
     headers = {"Authorization": f"Bearer {BOOTSTRAP_KEY}"}
-    app = build_app([limited, free], keys=Keys(None, bootstrap_key=BOOTSTRAP_KEY), limits=limits)  # type: ignore[arg-type]
-    async with TestClient(TestServer(app)) as client:
-        shown = [await client.get("/who", headers=headers) for _ in range(3)]
-        assert [answer.status for answer in shown] == [200, 200, 429]
-        assert [answer.headers["RateLimit"].split(";")[1] for answer in shown] == [
-            "r=1",
-            "r=0",
-            "r=0",
+    async with TestClient(TestServer(app), headers=headers) as client:
+        shown = [await client.get("/who") for _ in range(3)]
+        assert [(answer.status, answer.headers["RateLimit"].split(";")[1]) for answer in shown] == [
+            (200, "r=1"),
+            (200, "r=0"),
+            (429, "r=0"),
         ]
         assert shown[2].headers["Retry-After"] == "1"
-        assert (await client.get("/who?x=1", headers=headers)).headers[
-            "RateLimit-Policy"
-        ] == '"key";q=2;w=2'
-        assert "RateLimit" not in (await client.get("/free", headers=headers)).headers
-
-
-@pytest.mark.parametrize(
-    ("scope", "deadline_seconds", "is_limited"),
-    [("read", 10.0, True), ("ingest", 10.0, False), ("read", None, False), (None, 10.0, False)],
-)
-def test_ingest_and_streams_are_not_limited_here(
-    scope: str | None,
-    deadline_seconds: float | None,
-    is_limited: bool,  # noqa: FBT001
-) -> None:
-    assert (
-        operation(
-            operation_id="call_1",
-            summary="x",
-            scope=scope,  # type: ignore[arg-type]
-            deadline_seconds=deadline_seconds,
-        ).is_limited
-        is is_limited
-    )
+        refused = await client.get("/who?x=1")
+        assert refused.headers["RateLimit-Policy"] == '"key";q=2;w=2'
+        for path in ("/ingest", "/stream"):
+            free = await client.get(path)
+            assert (free.status, "RateLimit" in free.headers) == (200, False)
