@@ -29,6 +29,7 @@ from tests.events.carriers.other_formats import OTHER_FORMATS
 @pytest.mark.parametrize("carrier_id", CARRIERS)
 def test_fixtures_say_what_is_expected(carrier_id: str) -> None:
     expected = expectations(carrier_id)
+    assert expected, "it has no fixtures"
     for expectation in expected.values():
         expectation.pop("shows", None)
     assert {
