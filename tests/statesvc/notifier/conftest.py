@@ -4,11 +4,14 @@ import asyncio
 import contextlib
 import hashlib
 import os
+import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -43,6 +46,7 @@ TRIES = """
     SELECT o.outcome, o.status_code, o.number, o.started_at, NULL, NULL FROM statesvc.open_attempt o
     ORDER BY 4, 3
 """
+PROGRAM = Path(__file__).with_name("notifier_process.py")
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 
 
@@ -80,6 +84,17 @@ class Receiver:
         )
         self.received.append(got)
         return web.Response(status=204) if self.answer is None else await self.answer(got)
+
+    def hold(self) -> asyncio.Event:
+        """Answer nothing until the event is set."""
+        released = asyncio.Event()
+
+        async def answer(_got: Received) -> web.StreamResponse:
+            await released.wait()
+            return web.Response(status=204)
+
+        self.answer = answer
+        return released
 
     def statuses(self, *statuses: int) -> None:
         """Answer with these in turn; with the last one for ever."""
@@ -204,6 +219,23 @@ class World:
         async with self.notifier() as notifier:
             await until(lambda: self.receiver.received)
             await until(lambda: notifier.in_flight == 0)
+
+    async def killed_at_first_delivery(self, master_key: bytes) -> None:
+        """Run a notifier of its own process, killed while its first delivery is on its way."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, str(PROGRAM), self.database.service_dsn, master_key.hex()),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+
+        async def kill_the_sender(_got: Received) -> web.StreamResponse:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+            return web.Response()
+
+        self.receiver.answer = kill_the_sender
+        assert await process.wait() == -signal.SIGKILL
+        self.receiver.answer = None
 
     async def rows(self, query: str, *parameters: Any) -> list[Any]:
         return await (await self.connection.execute(query, parameters)).fetchall()

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from aiohttp import web
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import ended_context
@@ -79,13 +78,7 @@ async def test_what_is_under_way_is_left_alone_and_sent_before(
     world: Any, receiver: Any, until: Any
 ) -> None:
     await world.notified_shipment(*range(1, 9))
-    answered = asyncio.Event()
-
-    async def answer(_got: Any) -> Any:
-        await answered.wait()
-        return web.Response()
-
-    receiver.answer = answer
+    answered = receiver.hold()
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)
         assert await coalesce(world) == 6

@@ -175,50 +175,6 @@ async def test_after_the_last_retry_there_is_a_dead_letter_and_the_next_one_goes
     ]
 
 
-async def test_410_disables_the_subscription_at_once_and_resume_sends_what_waits(
-    world: Any, receiver: Any, until: Any
-) -> None:
-    subscription_id = await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
-    receiver.statuses(410, 200)
-
-    async def state() -> str:
-        found = await store.find(world.connection, subscription_id)
-        assert found is not None
-        return str(found.state)
-
-    async def disabled() -> bool:
-        return await state() == "disabled"
-
-    async with world.notifier():
-        await until(disabled)
-        assert await world.notify(shipment_id, 2) == 0
-        await world.advance(100_000)
-        await asyncio.sleep(0.1)
-        assert len(receiver.received) == 1
-        await store.change_state(world.connection, subscription_id, "resume", actor="key:test")
-        await world.wake()
-        await until(lambda: len(receiver.received) == 2)
-    assert await state() == "active"
-
-
-async def test_a_paused_subscription_gets_nothing_until_it_resumes(
-    world: Any, receiver: Any, until: Any
-) -> None:
-    subscription_id = await world.subscribe()
-    await store.change_state(world.connection, subscription_id, "pause", actor="key:test")
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
-    async with world.notifier():
-        await world.wake()
-        await asyncio.sleep(0.1)
-        assert receiver.received == []
-        await store.change_state(world.connection, subscription_id, "resume", actor="key:test")
-        await world.wake()
-        await until(lambda: receiver.received)
-
-
 async def test_a_rotation_signs_with_both_secrets_until_the_grace_is_over(
     world: Any, receiver: Any, until: Any
 ) -> None:

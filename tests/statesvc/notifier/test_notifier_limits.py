@@ -178,13 +178,7 @@ async def test_an_earlier_one_that_is_put_back_waits_for_what_is_under_way(
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1, 2)
     await world.connection.execute("DELETE FROM statesvc.outbox WHERE sequence = 1")
-    answered = asyncio.Event()
-
-    async def answer(_got: Any) -> web.StreamResponse:
-        await answered.wait()
-        return web.Response()
-
-    receiver.answer = answer
+    answered = receiver.hold()
     async with world.notifier():
         await until(lambda: receiver.received)
         await world.connection.execute(

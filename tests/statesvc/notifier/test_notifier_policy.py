@@ -1,5 +1,6 @@
 """Policy about subscribers that only fail, or want no more: seen by the operator, never silent."""
 
+import asyncio
 import hashlib
 from typing import Any
 from uuid import UUID
@@ -41,13 +42,13 @@ async def succeed(world: Any, subscription_id: UUID) -> list[Any]:
     return recovered
 
 
-async def test_gone_disables_with_an_action_that_covers_what_is_open_and_a_notice(
+async def test_gone_disables_with_an_action_and_a_notice_and_a_resume_sends_what_is_open(
     world: Any, receiver: Any, until: Any
 ) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
-    receiver.statuses(410)
+    receiver.statuses(410, 204)
     await world.deliver(until)
     shown = await store.find(world.connection, subscription_id)
     assert shown is not None
@@ -68,6 +69,13 @@ async def test_gone_disables_with_an_action_that_covers_what_is_open_and_a_notic
     assert await world.attempts() == [("gone", 410, 1)], "the try waits with the notification"
     assert await notices(world) == [("subscription.disabled", f"subscription {subscription_id}")]
     assert await world.outbox() == [(shipment_id, 1, 1, False)], "it still waits, for a resume"
+    async with world.notifier():
+        await world.advance(100_000)
+        await asyncio.sleep(0.1)
+        assert len(receiver.received) == 1
+        await store.change_state(world.connection, subscription_id, "resume", actor="key:test")
+        await world.wake()
+        await until(lambda: len(receiver.received) == 2)
 
 
 async def test_a_second_gone_of_the_same_crowd_says_nothing_again(

@@ -31,13 +31,7 @@ async def test_a_stop_gives_back_uncharged_what_takes_longer_than_the_grace(
     world: Any, receiver: Any, until: Any
 ) -> None:
     shipment_id = await world.notified_shipment(1)
-    never = asyncio.Event()
-
-    async def hang(_got: Any) -> web.StreamResponse:
-        await never.wait()
-        return web.Response()
-
-    receiver.answer = hang
+    never = receiver.hold()
     async with world.notifier(grace_seconds=0.1):
         await until(lambda: receiver.received)
     never.set()
@@ -48,17 +42,11 @@ async def test_what_a_stopping_notifier_gives_back_another_takes_at_once(
     world: Any, receiver: Any, until: Any
 ) -> None:
     await world.notified_shipment(1)
-    never = asyncio.Event()
-
-    async def hang_once(_got: Any) -> web.StreamResponse:
-        if len(receiver.received) == 1:
-            await never.wait()
-        return web.Response()
-
-    receiver.answer = hang_once
+    never = receiver.hold()
     async with contextlib.AsyncExitStack() as second:
         async with world.notifier(grace_seconds=0.1):
             await until(lambda: receiver.received)
+            receiver.answer = None
             await second.enter_async_context(world.notifier())
         await until(lambda: len(receiver.received) == 2, 5)
     never.set()

@@ -2,21 +2,15 @@
 
 import asyncio
 import hashlib
-import os
-import signal
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from aiohttp import web
 from psycopg import AsyncConnection
 
 from statesvc.notifier.operator_incidents import TYPES, notify_operators
 
-PROGRAM = Path(__file__).with_name("notifier_process.py")
 LEASE_SECONDS = 46
 PUSHED = """
     INSERT INTO statesvc.ack_count
@@ -72,24 +66,6 @@ async def notify(world: Any) -> int:
     return await notify_operators(world.connection, writer="notifier-1")
 
 
-async def killed_at_first_delivery(world: Any, receiver: Any, master_key: bytes) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, str(PROGRAM), world.database.service_dsn, master_key.hex()),
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-
-    async def kill_the_sender(_got: Any) -> web.StreamResponse:
-        if process.returncode is None:
-            process.send_signal(signal.SIGKILL)
-            await process.wait()
-        return web.Response()
-
-    receiver.answer = kill_the_sender
-    assert await process.wait() == -signal.SIGKILL
-    receiver.answer = None
-    await world.advance(LEASE_SECONDS)
-
-
 @pytest.mark.usefixtures("own_processes")
 async def test_each_incident_is_sent_once_and_its_end_once_by_notifiers_that_die_meanwhile(
     world: Any, receiver: Any, until: Any, master_key: bytes
@@ -100,7 +76,8 @@ async def test_each_incident_is_sent_once_and_its_end_once_by_notifiers_that_die
     await world.subscribe(name="disabled", types=["shipment.updated"])
     for state, statements in (("open", BEGIN), ("recovered", HEAL)):
         await run(world, statements)
-        await killed_at_first_delivery(world, receiver, master_key)
+        await world.killed_at_first_delivery(master_key)
+        await world.advance(LEASE_SECONDS)
         await run(world, ("DELETE FROM statesvc.unsealed WHERE batch_id > 0",))
         async with world.notifier():
             await until(lambda: _is_sent(world))

@@ -2,11 +2,9 @@
 everything else at once.
 """
 
-import asyncio
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 pytestmark = pytest.mark.slow
 NOT_BY_ITSELF = 3600.0
@@ -51,13 +49,7 @@ async def test_what_came_behind_it_while_it_was_sent_is_not_held_back(
 ) -> None:
     await world.subscribe()
     (shipment_id, _), (other, _) = await world.shipment(), await world.shipment()
-    held = asyncio.Event()
-
-    async def answer(_got: Any) -> web.StreamResponse:
-        await held.wait()
-        return web.Response(status=204)
-
-    receiver.answer = answer
+    held = receiver.hold()
     async with world.notifier(settle_within_seconds=NOT_BY_ITSELF):
         await world.notify(shipment_id, 1)
         await world.wake()
