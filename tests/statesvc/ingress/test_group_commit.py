@@ -12,11 +12,11 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from statesvc.background.waiting import cancel_fully
 from statesvc.bodies.sealed_message import SealedMessage, seal_message
-from statesvc.database.pool import Pool, make_pool
+from statesvc.database.pool import Pool
 from statesvc.database.wakeups.wakeup import INBOX
 from statesvc.ingress.body_memory import SMALL_BYTES, MemoryBound
 from statesvc.ingress.group_commit import GroupCommit, GroupLimits, Refusal, Stored
-from tests.statesvc.ingress.conftest import LIMITS, Wakes
+from tests.statesvc.ingress.conftest import Wakes
 
 
 @pytest.fixture
@@ -71,25 +71,6 @@ async def test_groups_are_bounded_and_lose_nothing(
     assert all(isinstance(outcome, Stored) and not outcome.duplicate for outcome in outcomes)
     assert await count(database, "inbox") == 40
     await group_commit.stop(grace_seconds=1)
-
-
-async def test_small_bodies_share_no_group_with_large_ones(
-    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
-) -> None:
-    group_commit = GroupCommit(
-        pool, memory=memory, limits=GroupLimits(lanes=1, large_group_bytes_max=2 * SMALL_BYTES)
-    )
-    bodies = [f"{number}" * (SMALL_BYTES + 1 if number % 2 else 1) for number in range(8)]
-    outcomes = await put_together(group_commit, [seal(keyring, body) for body in bodies])
-    assert all(isinstance(outcome, Stored) for outcome in outcomes)
-    await group_commit.stop(grace_seconds=1)
-    async with await AsyncConnection.connect(database.owner_dsn) as connection:
-        cursor = await connection.execute(
-            "SELECT count(*), bool_or(body_bytes > %s), bool_and(body_bytes > %s) FROM"
-            " statesvc.inbox GROUP BY xmin::text",
-            (SMALL_BYTES, SMALL_BYTES),
-        )
-        assert sorted(await cursor.fetchall()) == [*[(1, True, True)] * 4, (4, False, False)]
 
 
 async def test_small_bodies_do_not_wait_for_large_ones(
@@ -178,59 +159,6 @@ async def test_whoever_hangs_up_cancels_nobody(
     await group_commit.stop(grace_seconds=1)
     assert await count(database, "inbox") == 3
     assert memory.bytes_taken == 0
-
-
-async def test_a_further_lane_opens_only_for_a_group_worth_it(
-    memory: MemoryBound, keyring: Keyring, database: Any
-) -> None:
-    patient = replace(LIMITS, acquire_seconds=30, statement_seconds=30, lock_seconds=30)
-    limits = GroupLimits(lanes=3, further_lane_rows_min=4, deadline_seconds=30)
-    async with (
-        make_pool(database.service_dsn, name="test ingress", limits=patient) as pool,
-        await AsyncConnection.connect(database.owner_dsn, autocommit=True) as watcher,
-        await AsyncConnection.connect(database.owner_dsn) as owner,
-    ):
-
-        async def lanes_in_use(at_least: int) -> int:
-            """Count those that wait for the table: the pool's own figures count a
-            connection that it merely opens.
-            """
-            async with asyncio.timeout(30):
-                while True:
-                    cursor = await watcher.execute(
-                        "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted AND relation ="
-                        " 'statesvc.receipt'::regclass"
-                    )
-                    waiting = int((await cursor.fetchall())[0][0])
-                    if waiting >= at_least:
-                        return waiting
-                    await asyncio.sleep(0.01)
-
-        async def more(number: int) -> None:
-            tasks.extend(
-                asyncio.create_task(group_commit.put(seal(keyring, f"{len(tasks)} {item}")))
-                for item in range(number)
-            )
-            await asyncio.sleep(0.05)
-
-        group_commit = GroupCommit(pool, memory=memory, limits=limits)
-        await group_commit.start()
-        assert isinstance(await group_commit.put(seal(keyring, "makes the carrier's lane")), Stored)
-        tasks: list[asyncio.Task[Any]] = []
-        await owner.execute("LOCK TABLE statesvc.receipt")
-        await more(2)
-        assert await lanes_in_use(at_least=1) == 1
-        await more(3)
-        assert await lanes_in_use(at_least=1) == 1
-        await more(1)
-        assert await lanes_in_use(at_least=2) == 2
-        await owner.rollback()
-        assert all(isinstance(outcome, Stored) for outcome in await asyncio.gather(*tasks))
-        cursor = await watcher.execute(
-            "SELECT count(*) FROM statesvc.inbox GROUP BY xmin::text ORDER BY 1"
-        )
-        assert await cursor.fetchall() == [(1,), (2,), (4,)], "the three waited for the fourth"
-        await group_commit.stop(grace_seconds=1)
 
 
 async def test_a_locked_table_is_given_up_by_the_statement_timeout(

@@ -1,9 +1,7 @@
 """While the database does not answer, pushes are kept in the spool, acknowledged, and stored later."""
 
 import asyncio
-import os
 import signal
-import subprocess
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -184,39 +182,6 @@ async def test_a_restored_database_gets_what_the_spool_still_keeps(
     ids.append((await acknowledged(site, "another"))[0])
     line.heal()
     assert [row[0] for row in await stored(site, 6)] == ids
-
-
-async def refused(site: Site, first: int) -> int:
-    """Push until a push is refused; return how many were acknowledged before it."""
-    for number in range(first, first + 500):
-        status, answer, _ = await site.post(f"{number}" * 500)
-        if status != 200:
-            assert (status, answer["code"]) == (503, "database_unavailable")
-            return number - first
-    raise AssertionError("the disk takes more than it has")
-
-
-async def test_a_full_disk_of_the_spool_is_503_and_loses_no_acknowledged_push(
-    serve: Serve, line: Proxy, line_dsn: str, tmp_path: Path
-) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("a small disk needs root")
-    mount = ("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(tmp_path))
-    await asyncio.to_thread(subprocess.run, mount, check=True)
-    try:
-        site = await serve(dsn=line_dsn, spool=FileSpool(tmp_path / "spool", BOUNDS))
-        line.cut()
-        kept = await refused(site, 0)
-        assert kept > 50
-        line.heal()
-        await stored(site, kept)
-        line.cut()
-        again = await refused(site, 1000)
-        assert again > 50, "a drained spool takes as much as before"
-        line.heal()
-        await stored(site, kept + again)
-    finally:
-        await asyncio.to_thread(subprocess.run, ("umount", "--lazy", str(tmp_path)), check=True)
 
 
 @pytest.mark.usefixtures("own_processes")

@@ -10,14 +10,10 @@ import pytest
 from psycopg import AsyncConnection, AsyncCursor
 
 from events.identity.ids import shipment_id
-from events.merkle.proof import inclusion_ranges, verify_inclusion
-from statesvc.log import tree_nodes
 from statesvc.log.checkpoint_store import CheckpointStore, checkpoint_store_at
 from statesvc.log.event_store import reserve_streams
 from statesvc.log.parcel_log import link_number
-from statesvc.log.proofs import inclusion_paths
 from statesvc.log.tombstones import Tombstone, TombstoneError, TombstoneKind, Tombstones
-from tests.world.log_builder import LogBuilder
 from tests.world.object_store import ObjectStore
 from tests.world.worker_harness import CARRIER_ID, WorkerHarness
 
@@ -128,33 +124,3 @@ async def test_who_reserves_a_parcel_behind_another_sees_what_that_one_wrote(
         await harness.until(WAITING, 1)
         await first.commit()
         assert await (await reserving).rows() == {parcel: [shipment_id(OTHER, "Q1", "")]}
-
-
-@pytest.mark.slow
-async def test_the_proofs_of_all_entries_read_each_leaf_hash_once(
-    event_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(40):
-        await event_log.parcel(f"1Z{number:04}")
-    head = await event_log.seal()
-    leaves = await event_log.leaves()
-    assert len(leaves) == head.tree_size > 300
-    read: list[bytes] = []
-
-    def split(joined: bytes) -> list[bytes]:
-        hashes = [joined[place : place + 32] for place in range(0, len(joined), 32)]
-        read.extend(hashes)
-        return hashes
-
-    monkeypatch.setattr(tree_nodes, "split_hashes", split)
-    indexes = list(range(head.tree_size))
-    paths = await inclusion_paths(event_log.connection, indexes, head)
-    assert sorted(read) == sorted(leaves)
-    for index, path in zip(indexes, paths, strict=True):
-        assert len(path) == len(inclusion_ranges(index, head.tree_size))
-        assert verify_inclusion(
-            leaves[index], index=index, size=head.tree_size, path=path, root=head.root
-        )
-    read.clear()
-    await inclusion_paths(event_log.connection, [7, 9], head)
-    assert len(read) <= 256 + head.tree_size % 256

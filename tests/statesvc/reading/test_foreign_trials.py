@@ -2,7 +2,6 @@
 back.
 """
 
-import json
 from typing import Any
 
 import pytest
@@ -10,16 +9,11 @@ import pytest
 from statesvc.privacy.erasure import Erasure, erase
 from statesvc.reading.foreign_readings import list_readings, unread_shares
 from statesvc.reading.pending_trials import drop_trials
-from statesvc.reading.rollout_store import (
-    DifferingEventsError,
-    RolloutSettings,
-    refusals,
-    set_rollout,
-)
+from statesvc.reading.rollout_store import RolloutSettings, refusals, set_rollout
 from statesvc.reading.trials import list_differences, totals_of
 from statesvc.worker.trial_evidence import compare_handed_over
 from tests.statesvc.reading.foreign_fleet import Fleet
-from tests.statesvc.reading.planted import CARRIER, MISREAD, forgetful, wrong
+from tests.statesvc.reading.planted import CARRIER, MISREAD, wrong
 from tests.world.worker_harness import CARRIER_ID, WorkerHarness, push_body
 
 pytestmark = pytest.mark.slow
@@ -227,35 +221,6 @@ async def test_an_erasure_deletes_trials_and_what_was_handed_over(harness: Worke
     await push(harness, 2)
     await harness.work()
     assert await trials(harness) == 0, "what comes later of an erased shipment is not tried either"
-
-
-async def test_a_share_is_refused_while_the_shadow_shows_other_event_ids_unless_forced(
-    harness: WorkerHarness,
-) -> None:
-    fleet = Fleet(harness, OLD, forgetful)
-    await change_rollout(harness, shadow=True)
-    await push(harness, 3)
-    await harness.work()
-    await fleet.read("trial")
-    await compare(harness)
-    with pytest.raises(DifferingEventsError, match="gave 3 events of acme another id"):
-        await change_rollout(harness, percent=1)
-    await change_rollout(harness, shadow=True)
-    await change_rollout(harness, percent=10, force=True)
-    await change_rollout(harness, percent=5)
-    await change_rollout(harness, percent=0)
-    await change_rollout(harness, "old@2", percent=1)
-    actions = await harness.rows(
-        "SELECT convert_from(canonical, 'UTF8') FROM statesvc.action ORDER BY recorded_at"
-    )
-    assert [json.loads(action)["details"].get("forced") for (action,) in actions] == [
-        None,
-        None,
-        True,
-        None,
-        None,
-        None,
-    ]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from events.merkle.checkpoint import Checkpoint, NoteSigner
-from statesvc.database.pool import PoolLimits, make_pool
+from statesvc.database.pool import make_pool
 from statesvc.log.checkpoint_store import (
     LATEST,
     CheckpointStore,
@@ -27,16 +27,10 @@ from statesvc.sealer.leadership import take_stock
 from statesvc.sealer.publisher import Publisher
 from statesvc.sealer.seal import RefusalError
 from statesvc.telemetry.metrics import Telemetry
+from tests.statesvc.conftest import LIMITS
 from tests.world.log_builder import MASTER, NOWHERE, LogBuilder, log_builder
 from tests.world.object_store import ObjectStore
 
-LIMITS = PoolLimits(
-    connections_max=2,
-    acquire_seconds=5,
-    statement_seconds=5,
-    lock_seconds=5,
-    idle_in_transaction_seconds=5,
-)
 SIGNER = NoteSigner.fresh("example.org/log")
 
 
@@ -130,20 +124,22 @@ def test_what_is_no_place_is_refused(text: str) -> None:
 async def publishing(
     database: Any, store: CheckpointStore
 ) -> AsyncIterator[tuple[Publisher, asyncio.Event]]:
-    pool = make_pool(database.service_dsn, name="publisher-test", limits=LIMITS)
-    await pool.open()
     telemetry, sealed = Telemetry(), asyncio.Event()
-    working = Publisher(
-        pool, store, interval_seconds=0.01, leads=lambda: True, sealed=sealed, telemetry=telemetry
-    )
-    task = asyncio.create_task(working.run())
-    try:
-        yield working, sealed
-    finally:
-        working.stop()
-        await asyncio.wait_for(task, 10)
-        telemetry.close()
-        await pool.close()
+    async with make_pool(database.service_dsn, name="publisher-test", limits=LIMITS) as pool:
+        working = Publisher(
+            pool,
+            store,
+            interval_seconds=0.01,
+            leads=lambda: True,
+            sealed=sealed,
+            telemetry=telemetry,
+        )
+        working.start()
+        try:
+            yield working, sealed
+        finally:
+            await working.close()
+            telemetry.close()
 
 
 async def _until(condition: Any) -> None:

@@ -3,8 +3,9 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -66,18 +67,24 @@ async def running(
         telemetry.close()
 
 
-async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10) -> None:
+async def until(condition: Callable[[], Any], seconds: float = 10) -> None:
     async with asyncio.timeout(seconds):
-        while not await condition():  # noqa: ASYNC110 - another process decides
+        # another process decides
+        while not (await held if isawaitable(held := condition()) else held):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+
+
+async def is_sealed(log: LogBuilder, size: int) -> bool:
+    rows = await log.rows("SELECT coalesce(max(tree_size), 0) FROM statesvc.checkpoint")
+    return bool(rows[0][0] >= size)
 
 
 async def test_what_is_committed_is_sealed_at_the_wake_up(database: Any) -> None:
     async with log_builder(database) as log, running(database) as (sealer, waker):
-        await until(lambda: _true(sealer.leads))
+        await until(lambda: sealer.leads)
         listener = Listener(database.service_dsn, [SEALED])
         await listener.start()
-        await until(lambda: _true(listener.is_up))
+        await until(lambda: listener.is_up)
         listener.event(SEALED).clear()
         for size in (1, 2, 3):
             await log.append(scan(f"1Z{size}", 1, None))
@@ -94,20 +101,20 @@ async def test_one_leads_and_the_other_takes_over(
 ) -> None:
     monkeypatch.setattr(loop, "_STANDBY_SECONDS", 0.05)
     async with log_builder(database) as log, running(database) as (first, _):
-        await until(lambda: _true(first.leads))
+        await until(lambda: first.leads)
         async with running(database) as (second, waker):
             await asyncio.sleep(0.2)
             assert (first.leads, second.leads) == (True, False)
             first.stop()
-            await until(lambda: _true(second.leads))
+            await until(lambda: second.leads)
             await log.act()
             waker.wake(LOG)
-            await until(lambda: _sealed(log, 1))
+            await until(lambda: is_sealed(log, 1))
 
 
 async def test_a_leader_that_loses_its_connection_leads_again(database: Any) -> None:
     async with log_builder(database) as log, running(database) as (sealer, waker):
-        await until(lambda: _true(sealer.leads))
+        await until(lambda: sealer.leads)
         async with await AsyncConnection.connect(
             database.superuser_dsn, autocommit=True
         ) as administrator:
@@ -117,7 +124,7 @@ async def test_a_leader_that_loses_its_connection_leads_again(database: Any) -> 
             )
         await log.act()
         waker.wake(LOG)
-        await until(lambda: _sealed(log, 1))
+        await until(lambda: is_sealed(log, 1))
 
 
 async def test_a_sealer_that_refuses_says_why_and_signs_nothing(
@@ -131,7 +138,7 @@ async def test_a_sealer_that_refuses_says_why_and_signs_nothing(
             await attacker.execute("DELETE FROM statesvc.sealed_batch")
             await attacker.execute("DELETE FROM statesvc.checkpoint")
         async with running(database, Publication(file=file, origin=None)) as (sealer, _):
-            await until(lambda: _true(sealer.refusal is not None))
+            await until(lambda: sealer.refusal is not None)
             assert sealer.refusal is not None
             assert "restored from an older backup" in sealer.refusal
             assert not sealer.leads
@@ -144,7 +151,7 @@ async def test_a_sealer_that_refuses_says_why_and_signs_nothing(
             )
         assert await log.rows("SELECT FROM statesvc.checkpoint") == []
         async with running(database) as (sealer, _):
-            await until(lambda: _true(sealer.leads))
+            await until(lambda: sealer.leads)
         assert await log.rows("SELECT FROM statesvc.sealing_refusal") == []
 
 
@@ -153,8 +160,8 @@ async def test_the_sweep_finds_what_no_wake_up_announced(
 ) -> None:
     await event_log.act()
     async with running(database) as (sealer, _):
-        await until(lambda: _true(sealer.leads))
-        await until(lambda: _sealed(event_log, 1))
+        await until(lambda: sealer.leads)
+        await until(lambda: is_sealed(event_log, 1))
 
 
 async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(
@@ -171,7 +178,7 @@ async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(
         running(database) as (sealer, waker),
     ):
         await paused.execute("SET timezone = 'UTC'")
-        await until(lambda: _true(sealer.leads))
+        await until(lambda: sealer.leads)
         await log.append(scan("1ZPAUSED", 1, None))
         await log.append(scan("1ZPAUSED", 2, None))
         await LogBuilder(paused, log.keyring).append(scan("1ZPAUSED", 3, None), commit=False)
@@ -179,7 +186,7 @@ async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(
             await asyncio.sleep(0.06)
             await log.act()
             waker.wake(LOG)
-            await until(lambda size=size: _sealed(log, size))  # type: ignore[misc]
+            await until(lambda size=size: is_sealed(log, size))  # type: ignore[misc]
         await paused.commit()
         await log.append(scan("1ZPAUSED", 4, None))
         waker.wake(LOG)
@@ -208,7 +215,7 @@ async def test_nothing_that_stays_open_stalls_the_sealer(database: Any) -> None:
         running(database) as (sealer, waker),
     ):
         await writer.execute("SET timezone = 'UTC'")
-        await until(lambda: _true(sealer.leads))
+        await until(lambda: sealer.leads)
         await LogBuilder(writer, log.keyring).append(scan("1ZOPEN", 1, None), commit=False)
         await dump.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         await dump.execute("SELECT count(*) FROM statesvc.unsealed")
@@ -221,7 +228,7 @@ async def test_nothing_that_stays_open_stalls_the_sealer(database: Any) -> None:
             for size in range(1, 6):
                 await log.act()
                 waker.wake(LOG)
-                await until(lambda size=size: _sealed(log, size), seconds=2)  # type: ignore[misc]
+                await until(lambda size=size: is_sealed(log, size), seconds=2)  # type: ignore[misc]
             assert not index.done()
         finally:
             await preparing.rollback()
@@ -252,12 +259,12 @@ async def test_a_lead_behind_a_network_that_never_answers_is_ended_and_taken_aga
     ):
         through = make_conninfo(database.service_dsn, host="127.0.0.1", port=proxy.port)
         async with running(database, dsn=through, limits=IMPATIENT) as (sealer, waker):
-            await until(lambda: _true(sealer.leads))
+            await until(lambda: sealer.leads)
             before = await _lead_of(log)
             proxy.swallow()
             await log.act()
             waker.wake(LOG)
-            await until(lambda: _sealed(log, 1), seconds=15)
+            await until(lambda: is_sealed(log, 1), seconds=15)
             assert await _lead_of(log) != before
             assert sealer.blocked is None
 
@@ -266,23 +273,23 @@ async def test_a_stopped_lead_is_named_until_it_ends(database: Any) -> None:
     if "TEST_DATABASE_URL" in os.environ:
         pytest.skip("that server's processes may run elsewhere")
     async with log_builder(database) as log, running(database, limits=IMPATIENT) as (sealer, waker):
-        await until(lambda: _true(sealer.leads))
+        await until(lambda: sealer.leads)
         stopped = await _lead_of(log)
         os.kill(stopped, signal.SIGSTOP)
         try:
             await log.act()
             waker.wake(LOG)
-            await until(lambda: _true(sealer.blocked is not None), seconds=20)
+            await until(lambda: sealer.blocked is not None, seconds=20)
             assert f"process {stopped} " in str(sealer.blocked)
         finally:
             os.kill(stopped, signal.SIGCONT)
-        await until(lambda: _sealed(log, 1), seconds=20)
+        await until(lambda: is_sealed(log, 1), seconds=20)
         assert sealer.blocked is None
 
 
 async def test_a_lead_that_works_is_not_silent(database: Any) -> None:
     async with log_builder(database) as log, running(database) as (sealer, _):
-        await until(lambda: _true(sealer.leads))
+        await until(lambda: sealer.leads)
         lead = await silent_lead(log.connection, silent_seconds=0)
         assert lead is not None
         assert lead.pid == await _lead_of(log)
@@ -310,14 +317,5 @@ def test_stopping_comes_before_running_too(database: Any) -> None:
     asyncio.run(scenario())
 
 
-async def _true(value: bool) -> bool:  # noqa: FBT001 - so that it can be awaited
-    return value
-
-
 async def _true_of(log: Any, query: str) -> bool:
     return bool((await log.rows(query))[0][0])
-
-
-async def _sealed(log: Any, size: int) -> bool:
-    rows = await log.rows("SELECT coalesce(max(tree_size), 0) FROM statesvc.checkpoint")
-    return bool(rows[0][0] >= size)

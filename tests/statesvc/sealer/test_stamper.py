@@ -10,24 +10,18 @@ from typing import Any
 
 import pytest
 
-from statesvc.database.pool import PoolLimits, make_pool
+from statesvc.database.pool import make_pool
 from statesvc.log.signing_keys import rotate
 from statesvc.log.timestamp import inquire
 from statesvc.sealer import head_follower
 from statesvc.sealer import timestamper as stamper
 from statesvc.sealer.timestamper import Authority, Stamper
 from statesvc.telemetry.metrics import Telemetry
+from tests.statesvc.conftest import LIMITS
 from tests.world.attack import attack, places, verify
 from tests.world.log_builder import MASTER, LogBuilder, log_builder
 from tests.world.stamping import Tsa, make_tsa, serving
 
-LIMITS = PoolLimits(
-    connections_max=2,
-    acquire_seconds=5,
-    statement_seconds=5,
-    lock_seconds=5,
-    idle_in_transaction_seconds=5,
-)
 STAMPS = "SELECT tree_size, authority FROM statesvc.checkpoint_stamp ORDER BY received_at"
 
 
@@ -52,19 +46,16 @@ async def stamping(
     interval_seconds: float = 3600,
     leads: Callable[[], bool] = lambda: True,
 ) -> AsyncIterator[Any]:
-    pool = make_pool(database.service_dsn, name="stamper-test", limits=LIMITS)
-    await pool.open()
     telemetry, sealed = Telemetry(), asyncio.Event()
     authority = Authority(url=tsa.url, trust=tsa.trust, interval_seconds=interval_seconds)
-    working = Stamper(pool, authority, leads=leads, sealed=sealed, telemetry=telemetry)
-    task = asyncio.create_task(working.run())
-    try:
-        yield sealed
-    finally:
-        working.stop()
-        await asyncio.wait_for(task, 10)
-        telemetry.close()
-        await pool.close()
+    async with make_pool(database.service_dsn, name="stamper-test", limits=LIMITS) as pool:
+        working = Stamper(pool, authority, leads=leads, sealed=sealed, telemetry=telemetry)
+        working.start()
+        try:
+            yield sealed
+        finally:
+            await working.close()
+            telemetry.close()
 
 
 async def stamps(log: LogBuilder, count: int) -> list[Any]:
