@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from statesvc.database.wakeups.listener import Listener
 from statesvc.delivery.limiter.permits import FORGOTTEN_AFTER_SECONDS, Permits
@@ -100,23 +99,6 @@ async def test_several_notifiers_are_summed_up_and_the_worst_breaker_shows(world
     await board(world, down, worker="one").publish()
     limiter = await read_limiter(world.connection, subscription_id)
     assert limiter.next_allowed_at is not None, "every notifier waits"
-
-
-async def test_a_pause_that_was_asked_for_shows_until_when(
-    world: Any, receiver: Any, until: Any
-) -> None:
-    subscription_id = await world.subscribe()
-
-    async def answer(_got: Any) -> web.StreamResponse:
-        return web.Response(status=429, headers={"Retry-After": "600"})
-
-    receiver.answer = answer
-    await world.notify((await world.shipment())[0], 1)
-    await world.deliver(until)
-    limiter = await read_limiter(world.connection, subscription_id)
-    now = await world.database.clock.now()
-    assert limiter.next_allowed_at is not None
-    assert 590 < (limiter.next_allowed_at - now).total_seconds() <= 600
 
 
 async def test_nothing_is_written_while_nothing_changes_and_the_forgotten_is_taken_back(

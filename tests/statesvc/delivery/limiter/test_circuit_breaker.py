@@ -234,23 +234,12 @@ def test_2xx_is_well_and_5xx_408_and_429_are_overload_and_the_rest_says_nothing(
         (AttemptOutcome.ADDRESS_REFUSED, Signal.REFUSED),
         (AttemptOutcome.UNSIGNED, Signal.REFUSED),
         (AttemptOutcome.CLIENT_MISSING, Signal.REFUSED),
-    ],
-)
-def test_no_answer_is_overload_unless_nothing_was_sent(
-    outcome: AttemptOutcome, signal: Signal
-) -> None:
-    assert signal_of(outcome, None) is signal
-
-
-@pytest.mark.parametrize(
-    ("outcome", "signal"),
-    [
         (AttemptOutcome.NOT_STORED, Signal.OVERLOADED),
         (AttemptOutcome.UNROUTABLE, Signal.REFUSED),
         (AttemptOutcome.DENIED, Signal.REFUSED),
     ],
 )
-def test_of_what_a_broker_answers_only_a_want_of_room_is_overload(
+def test_no_answer_is_overload_unless_nothing_was_sent(
     outcome: AttemptOutcome, signal: Signal
 ) -> None:
     assert signal_of(outcome, None) is signal

@@ -119,27 +119,6 @@ def test_irregular_answers_do_not_hold_it_down_and_slow_ones_are_heard() -> None
     )
 
 
-def test_a_receiver_that_becomes_slower_by_itself_is_not_asked_less_for_long() -> None:
-    cohort = Crowd(Concurrency(maximum=32))
-    cohort.run(4_000, seconds=0.1)
-    assert cohort.limited.level >= 28
-    cohort.run(4_000, seconds=0.4)
-    assert cohort.limited.level >= 28
-    assert cohort.limited.mean_latency_seconds is not None
-    assert cohort.limited.mean_latency_seconds > 0.35
-
-
-def test_one_pause_of_the_receiver_does_not_become_the_usual() -> None:
-    cohort = Crowd(Concurrency())
-    cohort.run(2_000, seconds=0.1)
-    usual = cohort.limited.mean_latency_seconds
-    assert usual is not None
-    cohort.run(20, seconds=5.0)
-    cohort.run(2_000, seconds=0.1)
-    assert cohort.limited.mean_latency_seconds is not None
-    assert cohort.limited.mean_latency_seconds < usual * 1.5
-
-
 def test_what_was_under_way_before_the_last_move_is_not_heard() -> None:
     limited = Concurrency()
     old = limited.started(1, now=0)
