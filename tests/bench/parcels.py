@@ -15,9 +15,9 @@ from typing import Final
 from tests.bench.bench import Bench, child
 from tests.bench.expectations import BATCH, PAIRS, WARMING
 from tests.bench.inbox import RELEASE, waiting
+from tests.bench.parcel_sources import JOURNEY, SOURCES, WRITERS
 from tests.bench.report import Row, rate
 from tests.bench.traffic import Push
-from tests.world.parcel_sources import JOURNEY, SOURCES, WRITERS
 
 _MESSAGES: Final = (WARMING + PAIRS) * BATCH
 _ONCE: Final = "UPDATE statesvc.subscription SET parcels = 'once'"

@@ -27,13 +27,13 @@ from events.carriers import CARRIERS
 from projections.parcel import ParcelSource, SourceChange, notified_changes
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from tests.acceptance.processes import MASTER_KEY, Service, until_false
+from tests.bench.parcel_sources import JOURNEY, MORNING, SOURCES, WRITERS
 from tests.soak.crew import Crew
 from tests.soak.server import SoakServer
 from tests.soak.story import CREW, DRAIN_SECONDS, SEED, SHORT_LEASE
 from tests.soak.subscriber import Subscriber
 from tests.statesvc.append.test_parcels import IN_ORDER
 from tests.statesvc.worker.log_check import check_log
-from tests.world.parcel_sources import JOURNEY, MORNING, SOURCES, WRITERS
 
 PARCELS: Final = int(os.environ.get("STATESVC_SOAK_PARCELS", "1000"))
 AT_ONCE: Final = 64

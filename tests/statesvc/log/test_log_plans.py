@@ -88,21 +88,6 @@ async def test_the_feed_reads_no_table_whole(database: Any, prepared: str) -> No
         assert buffers(rows) < 400, rows
 
 
-async def test_a_page_of_the_feed_comes_as_one_row_and_is_sorted_once(
-    event_log: LogBuilder,
-) -> None:
-    await event_log.parcel("1Z0001")
-    head = await event_log.seal()
-    read = {
-        "begin": 0,
-        "end": head.tree_size,
-        **await recorded_span(event_log.connection, 0, head.tree_size),
-    }
-    rows = await explained(event_log.connection, "feed", "entries", read)
-    assert "actual rows=1.00" in rows[0] or "actual rows=1 " in rows[0]
-    assert len([row for row in rows if re.search(r"\bSort  \(", row)]) == 1
-
-
 async def test_a_proof_reads_a_few_hundred_hashes(database: Any) -> None:
     async with (
         log_builder(database) as log,
@@ -192,30 +177,6 @@ async def test_no_reader_of_months_is_prepared(database: Any, tmp_path: Path) ->
             r"statesvc\.(event|transition|conflict|fanout|attempt|observation|batch)\b", text
         )
     ]
-
-
-async def test_a_history_reads_nothing_to_be_planned(database: Any) -> None:
-    async with (
-        log_builder(database) as log,
-        await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,
-    ):
-        for number in range(20):
-            await log.parcel(f"1Z{number:04}")
-        await log.seal()
-        await owner.execute("ANALYZE")
-        found = await find_shipment(log.connection, carrier_id="ups", number="1Z0007")
-        assert isinstance(found, FoundShipment)
-        for _ in range(2):
-            rows = await explained(
-                log.connection,
-                "timeline",
-                "events_of_shipment",
-                found.shipment.recorded(),
-                package="statesvc.shipments",
-            )
-        # the second time the catalogue is known: what is left were the ends of keys, two of each
-        planning = rows[rows.index("Planning:") :] if "Planning:" in rows else []
-        assert sum(map(int, re.findall(r"(?:hit|read)=(\d+)", "".join(planning)))) < 4, rows
 
 
 async def test_the_stream_and_an_instant_read_the_months_of_their_entries_alone(

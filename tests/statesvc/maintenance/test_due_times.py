@@ -90,14 +90,6 @@ async def test_what_waits_by_a_rule_goes_on_waiting(harness: WorkerHarness) -> N
     assert await seconds_in_future(harness.connection) < 1
 
 
-async def test_a_clock_that_was_behind_needs_no_repair(harness: WorkerHarness) -> None:
-    await harness.database.clock.advance(-HOUR)
-    await harness.push(PICKED_UP)
-    await harness.database.clock.advance(HOUR)
-    assert await repair_inbox(harness.connection) == 0
-    assert len(await harness.claim()) == 1
-
-
 async def test_a_lease_of_weeks_is_none(harness: WorkerHarness) -> None:
     await harness.push(PICKED_UP)
     await harness.database.clock.advance(20 * DAY)

@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-import structlog
 from psycopg import AsyncConnection
 
 from statesvc.health.notices import list_notices
@@ -77,23 +76,6 @@ async def test_the_log_says_who_read_each_message_and_a_repeated_claim_chooses_a
         is (message_id in share)
         for message_id, canonical in found
     )
-
-
-async def test_a_candidate_that_cannot_read_leaves_one_line_a_minute(
-    harness: WorkerHarness,
-) -> None:
-    await change_rollout(harness, "broken", 100)
-    await push(harness, 5)
-    messages = await harness.claim(5)
-    with structlog.testing.capture_logs() as logged:
-        await harness.process(messages)
-    (line,) = [line for line in logged if line["event"] == "normalizer_fallback"]
-    assert (line["cause"], line["carrier"], line["message_id"]) == (
-        "candidate_failed",
-        CARRIER_ID,
-        str(messages[0].message_id),
-    )
-    assert await readers(harness) == {"acme@1": 5}
 
 
 async def test_turned_back_the_next_claim_reads_by_the_stable_version(

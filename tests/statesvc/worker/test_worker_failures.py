@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import time
 
 import pytest
 import structlog
@@ -167,39 +166,6 @@ async def test_the_loop_works_when_woken_and_stops_without_a_lease(harness: Work
         worker.stop()
     assert await harness.value("SELECT count(*) FROM statesvc.inbox") == 0
     assert await check_log(harness.connection, harness.keyring) == 200
-
-
-async def _count_calls(harness: WorkerHarness, function: str) -> str:
-    """Have the database count the calls of a function without arguments; return the query of that
-    count.
-    """
-    returned = await harness.value(
-        "SELECT pg_get_function_result(%s::regproc)", f"statesvc.{function}"
-    )
-    await harness.as_owner(
-        f"CREATE SEQUENCE statesvc.test_{function}_calls; GRANT ALL ON SEQUENCE"
-        f" statesvc.test_{function}_calls TO PUBLIC;ALTER FUNCTION statesvc.{function}() RENAME TO"
-        f" test_{function};CREATE FUNCTION statesvc.{function}() RETURNS {returned} LANGUAGE"
-        f" plpgsql AS $$ BEGIN PERFORM nextval('statesvc.test_{function}_calls'); RETURN"
-        f" statesvc.test_{function}(); END $$"
-    )
-    return f"SELECT last_value - 1 + is_called::int FROM statesvc.test_{function}_calls"
-
-
-async def test_however_often_it_is_woken_it_looks_ahead_but_once_a_second(
-    harness: WorkerHarness,
-) -> None:
-    listener = Listener(harness.database.service_dsn, READY_NOW)
-    looks, looks_ahead = (
-        await _count_calls(harness, "throttled"),
-        await _count_calls(harness, "next_due"),
-    )
-    began = time.monotonic()
-    async with harness.worker(listener):
-        while await harness.value(looks) < 8:
-            listener.event(INBOX).set()
-            await asyncio.sleep(0.002)
-    assert 1 <= await harness.value(looks_ahead) <= time.monotonic() - began + 1
 
 
 async def test_what_comes_after_a_small_claim_waits_for_the_cooldown_which_ends_when_the_worker_stops(

@@ -155,16 +155,6 @@ def test_where_all_are_alike_nobody_goes_ahead() -> None:
     assert split_by_volume([]) == []
 
 
-def test_a_small_claim_is_one_batch() -> None:
-    messages = claimed(ups=59, gls=1, dpd=3)
-    assert split_by_volume(messages) == [messages]
-
-
-def test_more_than_a_few_messages_are_not_quiet() -> None:
-    quiet, _ = split_by_volume(claimed(ups=100, gls=17, dpd=16))
-    assert {message.carrier_id for message in quiet} == {"dpd"}
-
-
 def test_batches_grow_with_the_backlog_and_shrink_with_it() -> None:
     size = BatchSize(least=64, most=512)
     sizes = []
