@@ -72,6 +72,11 @@ ACTIONS = """
     WHERE verb = 'log_ddl' ORDER BY batch_id"""
 
 
+@pytest.fixture(autouse=True)
+async def guard(database: Any) -> None:
+    await install_guard(database.superuser_dsn)
+
+
 async def _partition(connection: AsyncConnection[Any]) -> str:
     row = await (await connection.execute(PARTITION.encode())).fetchone()
     assert row is not None
@@ -80,7 +85,6 @@ async def _partition(connection: AsyncConnection[Any]) -> str:
 
 
 async def test_what_was_not_announced_is_refused(database: Any) -> None:
-    await install_guard(database.superuser_dsn)
     for statement in REFUSED:
         for role in ("owner", "superuser"):
             async with await AsyncConnection.connect(
@@ -99,7 +103,6 @@ async def test_what_was_not_announced_is_refused(database: Any) -> None:
 async def test_the_tables_of_all_kinds_of_entries_and_their_partitions_are_guarded(
     database: Any,
 ) -> None:
-    await install_guard(database.superuser_dsn)
     names = [f"{kind}{partition}" for kind in EntryName for partition in ("", "_202603")]
     async with await AsyncConnection.connect(database.superuser_dsn) as connection:
         query = (
@@ -110,7 +113,6 @@ async def test_the_tables_of_all_kinds_of_entries_and_their_partitions_are_guard
 
 
 async def test_other_work_goes_on(database: Any) -> None:
-    await install_guard(database.superuser_dsn)
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         for statement in ALLOWED:
             await owner.execute(statement.encode())
@@ -122,7 +124,6 @@ async def test_other_work_goes_on(database: Any) -> None:
 
 
 async def test_what_was_announced_stands_in_the_log_and_verifies(database: Any) -> None:
-    await install_guard(database.superuser_dsn)
     async with await AsyncConnection.connect(database.owner_dsn) as owner:
         await owner.execute(
             """SELECT statesvc.announce_log_ddl(E'an index for "Zoë"\\n\\x01 and \\\\ more')"""
@@ -145,7 +146,6 @@ async def test_what_was_announced_stands_in_the_log_and_verifies(database: Any) 
 
 
 async def test_replica_mode_does_not_get_past_it(database: Any) -> None:
-    await install_guard(database.superuser_dsn)
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as connection:
         await connection.execute("SET session_replication_role = replica")
         with pytest.raises(psycopg.Error, match="belongs to the log"):
@@ -153,7 +153,6 @@ async def test_replica_mode_does_not_get_past_it(database: Any) -> None:
 
 
 async def test_migrations_announce_themselves(database: Any, tmp_path: Path) -> None:
-    await install_guard(database.superuser_dsn)
     folder = Path(
         shutil.copytree(Path(__file__).parents[2] / "migrations", tmp_path / "migrations")
     )
@@ -176,7 +175,6 @@ async def test_migrations_announce_themselves(database: Any, tmp_path: Path) -> 
 
 
 async def test_nothing_of_the_owners_runs_as_superuser(database: Any) -> None:
-    await install_guard(database.superuser_dsn)
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         # whatever the owner makes of its own functions runs with the rights of the guard's role
         await owner.execute("SELECT statesvc.announce_log_ddl('mischief')")
@@ -202,7 +200,6 @@ async def test_nothing_of_the_owners_runs_as_superuser(database: Any) -> None:
 async def test_the_script_is_what_is_run(database: Any) -> None:
     assert "CREATE EVENT TRIGGER" in guard_script()
     await install_guard(database.superuser_dsn)
-    await install_guard(database.superuser_dsn)
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             await owner.execute(
@@ -212,7 +209,6 @@ async def test_the_script_is_what_is_run(database: Any) -> None:
 
 
 async def test_a_migration_may_replace_the_functions_that_the_log_rests_on(database: Any) -> None:
-    await install_guard(database.superuser_dsn)
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("UPDATE statesvc.schema_functions SET sha256 = 'of an older text'")
         await migrate(

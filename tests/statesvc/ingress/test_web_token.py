@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, generate_private_key
 from freezegun import freeze_time
 from hypothesis import given
@@ -181,13 +182,9 @@ async def publisher() -> AsyncIterator[Publisher]:
     publisher = Publisher()
     app = web.Application()
     app.router.add_get("/jwks", publisher.handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    publisher.url = f"http://127.0.0.1:{runner.addresses[0][1]}/jwks"
-    yield publisher
-    await runner.cleanup()
+    async with TestServer(app, host="127.0.0.1") as server:
+        publisher.url = str(server.make_url("/jwks"))
+        yield publisher
 
 
 async def test_a_key_is_fetched_once_and_again_when_it_is_old(publisher: Publisher) -> None:

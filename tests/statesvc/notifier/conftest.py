@@ -96,14 +96,13 @@ class Receiver:
         self.answer = answer
         return released
 
-    def statuses(self, *statuses: int) -> None:
-        """Answer with these in turn; with the last one for ever."""
+    def statuses(self, *statuses: int, **headers: str) -> None:
+        """Answer with these in turn, and these headers; with the last one for ever."""
         left = list(statuses)
 
         async def answer(_got: Received) -> web.StreamResponse:
-            return web.Response(
-                status=left.pop(0) if len(left) > 1 else left[0], text="said the subscriber"
-            )
+            status = left.pop(0) if len(left) > 1 else left[0]
+            return web.Response(status=status, text="said the subscriber", headers=headers)
 
         self.answer = answer
 

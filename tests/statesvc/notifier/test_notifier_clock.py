@@ -6,7 +6,6 @@ from typing import Any
 
 from statesvc.maintenance.due_times import repair_outbox
 from statesvc.notifier.housekeeping import RETRY_RULES
-from tests.statesvc.notifier.test_notifier_limits import answering
 
 HOUR = 3600.0
 
@@ -83,7 +82,7 @@ async def test_a_receiver_that_asked_for_a_while_ahead_is_called_again(
     world: Any, receiver: Any, until: Any
 ) -> None:
     shipment_id = await world.notified_shipment()
-    answering(receiver, 429, **{"Retry-After": "60"})
+    receiver.statuses(429, 200, **{"Retry-After": "60"})
     await world.advance(HOUR)
     await world.notify(shipment_id, 1)
     async with world.notifier():

@@ -22,21 +22,11 @@ async def shipments(world: Any, count: int) -> list[Any]:
     return made
 
 
-def answering(receiver: Any, *statuses: int, **headers: str) -> None:
-    """Answer with these in turn, then with 200."""
-    left = list(statuses)
-
-    async def answer(_got: Any) -> web.StreamResponse:
-        return web.Response(status=left.pop(0), headers=headers) if left else web.Response()
-
-    receiver.answer = answer
-
-
 async def test_a_receiver_that_asks_to_wait_is_left_alone_by_every_notifier_until_then(
     world: Any, receiver: Any, until: Any
 ) -> None:
     await world.subscribe()
-    answering(receiver, 429, **{"Retry-After": "100"})
+    receiver.statuses(429, 200, **{"Retry-After": "100"})
     await shipments(world, 1)
     async with world.notifier() as first:
         await until(lambda: receiver.received)
@@ -52,7 +42,7 @@ async def test_a_receiver_that_asks_to_wait_is_left_alone_by_every_notifier_unti
 
 async def test_the_end_of_a_pause_needs_no_wake_up(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
-    answering(receiver, 503, **{"Retry-After": "1"})
+    receiver.statuses(503, 200, **{"Retry-After": "1"})
     await shipments(world, 1)
     async with world.notifier():
         await until(lambda: receiver.received)
@@ -64,7 +54,7 @@ async def test_a_resume_ends_a_pause_that_the_receiver_asked_for(
     world: Any, receiver: Any, until: Any
 ) -> None:
     subscription_id = await world.subscribe()
-    answering(receiver, 429, **{"Retry-After": "10000"})
+    receiver.statuses(429, 200, **{"Retry-After": "10000"})
     await shipments(world, 1)
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)

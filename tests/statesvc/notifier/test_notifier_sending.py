@@ -56,10 +56,7 @@ async def send(url: str, *, allowed: Any = LOOPBACK, **limits: Any) -> Answer:
 
 
 async def test_a_redirect_is_a_refusal_and_never_followed(receiver: Any) -> None:
-    async def redirect(_got: Any) -> web.StreamResponse:
-        return web.Response(status=307, headers={"Location": receiver.url + "/elsewhere"})
-
-    receiver.answer = redirect
+    receiver.statuses(307, Location=receiver.url + "/elsewhere")
     answer = await send(receiver.url)
     assert (answer.outcome, answer.status_code) == (AttemptOutcome.REFUSED, 307)
     assert len(receiver.received) == 1
@@ -179,14 +176,11 @@ async def test_a_certificate_that_nobody_signed_is_not_trusted(tmp_path: Path) -
 
 
 async def test_an_answer_that_does_not_come_is_timed_out(receiver: Any) -> None:
-    async def hang(_got: Any) -> web.StreamResponse:
-        await asyncio.sleep(5)
-        return web.Response()
-
-    receiver.answer = hang
+    released = receiver.hold()
     answer = await send(receiver.url, total_seconds=0.2)
     assert (answer.outcome, answer.status_code) == (AttemptOutcome.TIMED_OUT, None)
     assert 0.15 < answer.duration_seconds < 2
+    released.set()
 
 
 async def test_a_peer_that_hangs_up_or_talks_no_http_is_unreachable() -> None:
@@ -242,10 +236,7 @@ async def test_a_compressed_answer_is_not_inflated(receiver: Any) -> None:
 
 
 async def test_retry_after_is_handed_on_and_cookies_are_not_stored(receiver: Any) -> None:
-    async def busy(_got: Any) -> web.StreamResponse:
-        return web.Response(status=429, headers={"Retry-After": "17", "Set-Cookie": "track=1"})
-
-    receiver.answer = busy
+    receiver.statuses(429, **{"Retry-After": "17", "Set-Cookie": "track=1"})
     async with HttpSender(allowed=LOOPBACK) as sender:
         answer = await sender.send(receiver.url, headers=HEADERS, body=b"{}")
         await sender.send(receiver.url, headers=HEADERS, body=b"{}")

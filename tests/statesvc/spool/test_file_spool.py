@@ -2,6 +2,7 @@
 
 import asyncio
 import resource
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,13 @@ from statesvc.spool.spool import SpoolBounds, SpooledMessage, SpoolRefusedError
 from tests.statesvc.spool.conftest import sealed
 
 BOUNDS = SpoolBounds(bytes_max=1_000_000, age_seconds_max=3600)
+
+
+@pytest.fixture
+async def spool(tmp_path: Path) -> AsyncIterator[FileSpool]:
+    spool = FileSpool(tmp_path, BOUNDS)
+    yield spool
+    await spool.close()
 
 
 async def drained(spool: FileSpool) -> list[SpooledMessage]:
@@ -31,22 +39,18 @@ async def drained(spool: FileSpool) -> list[SpooledMessage]:
     return found
 
 
-async def test_messages_come_back_as_they_were_sealed(tmp_path: Path, keyring: Keyring) -> None:
-    spool = FileSpool(tmp_path, BOUNDS)
+async def test_messages_come_back_as_they_were_sealed(spool: FileSpool, keyring: Keyring) -> None:
     messages = [sealed(keyring, str(number)) for number in range(300)]
     ids = await asyncio.gather(*(spool.keep(message) for message in messages))
     assert ids == [one.message.message_id for one in messages]
     assert await drained(spool) == messages
     assert await drained(spool) == []
-    await spool.close()
 
 
-async def test_a_retry_is_answered_with_the_first_id(tmp_path: Path, keyring: Keyring) -> None:
-    spool = FileSpool(tmp_path, BOUNDS)
+async def test_a_retry_is_answered_with_the_first_id(spool: FileSpool, keyring: Keyring) -> None:
     first = await spool.keep(sealed(keyring, "a"))
     assert await spool.keep(sealed(keyring, "a")) == first
     assert len(await drained(spool)) == 1
-    await spool.close()
 
 
 async def test_another_process_drains_the_journal_of_one_that_ended(
@@ -74,9 +78,8 @@ async def test_a_full_spool_refuses_until_it_is_drained(tmp_path: Path, keyring:
 
 
 async def test_while_its_oldest_message_is_too_old_it_refuses(
-    tmp_path: Path, keyring: Keyring
+    spool: FileSpool, keyring: Keyring
 ) -> None:
-    spool = FileSpool(tmp_path, BOUNDS)
     message = sealed(keyring, "a")
     old_id = message_id(unix_ms_of(message.message.message_id) - 3_601_000, b"0123456789")
     await spool.keep(replace(message, message=replace(message.message, message_id=old_id)))
@@ -87,11 +90,11 @@ async def test_while_its_oldest_message_is_too_old_it_refuses(
     (source,) = await spool.sources()
     await source.depth(2**62)
     assert spool.refusal() is None
-    await spool.close()
 
 
-async def test_a_full_disk_refuses_and_loses_nothing_kept(tmp_path: Path, keyring: Keyring) -> None:
-    spool = FileSpool(tmp_path, SpoolBounds(bytes_max=10_000_000, age_seconds_max=3600))
+async def test_a_full_disk_refuses_and_loses_nothing_kept(
+    spool: FileSpool, keyring: Keyring
+) -> None:
     first = sealed(keyring, "first")
     await spool.keep(first)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -104,7 +107,6 @@ async def test_a_full_disk_refuses_and_loses_nothing_kept(tmp_path: Path, keyrin
     last = sealed(keyring, "last")
     await spool.keep(last)
     assert await drained(spool) == [first, last]
-    await spool.close()
 
 
 async def test_a_failed_sync_is_never_acknowledged_nor_built_upon(

@@ -65,31 +65,25 @@ async def test_work_that_hangs_keeps_its_lease_for_a_bounded_time_only() -> None
     assert lease.asked == 2
 
 
+async def _hangs(stopped: asyncio.Event) -> None:
+    try:
+        await asyncio.sleep(10)
+    finally:
+        stopped.set()
+
+
 async def test_a_lost_lease_stops_the_work() -> None:
-    lease = Lease(1, 0)
-    stopped = asyncio.Event()
-
-    async def work() -> None:
-        try:
-            await asyncio.sleep(10)
-        finally:
-            stopped.set()
-
+    lease, stopped = Lease(1, 0), asyncio.Event()
     with pytest.raises(LeaseLostError):
-        await under_lease(work(), extend=lease.extend, lease_seconds=LEASE_SECONDS)
+        await under_lease(_hangs(stopped), extend=lease.extend, lease_seconds=LEASE_SECONDS)
     assert stopped.is_set()
 
 
 async def test_a_cancelled_batch_takes_its_work_along() -> None:
     stopped = asyncio.Event()
-
-    async def work() -> None:
-        try:
-            await asyncio.sleep(10)
-        finally:
-            stopped.set()
-
-    task = asyncio.create_task(under_lease(work(), extend=Lease().extend, lease_seconds=10))
+    task = asyncio.create_task(
+        under_lease(_hangs(stopped), extend=Lease().extend, lease_seconds=10)
+    )
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     task.cancel()
