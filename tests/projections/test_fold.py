@@ -357,3 +357,9 @@ def test_the_service_is_the_one_that_the_newest_event_states() -> None:
     assert fold([arrival, van, label]).service == "UPS SurePost"
     assert fold([van, label]).service == "UPS Ground"
     assert fold([van, enrichment(van, name="a", eta="2026-03-04")]).service is None
+
+
+def test_the_last_event_again_does_not_advance_the_state() -> None:
+    failed = scan("delivery_attempted", "01 10:00")
+    state = fold([failed])
+    assert advance(state, [failed]) in {None, state}

@@ -104,3 +104,22 @@ async def test_a_receiver_that_asked_for_a_while_ahead_is_called_again(
     assert await repair_outbox(world.connection, RETRY_RULES) == 0, (
         "an attempt of the past explains it"
     )
+
+
+async def test_what_operators_see_and_are_sent_is_of_now(world: Any) -> None:
+    await world.subscribe()
+    ahead = "statesvc.clock() + interval '1 hour'"
+    await world.rows(
+        "INSERT INTO statesvc.limiter_state SELECT subscription_id, 'w', "
+        + ahead
+        + ", 1, 0, NULL, 'open', "
+        + ahead
+        + " + interval '30 seconds'"
+        " FROM statesvc.subscription RETURNING 1"
+    )
+    assert await repair_outbox(world.connection, RETRY_RULES) == 1
+    ((updated, open_for),) = await world.rows(
+        "SELECT updated_at <= statesvc.clock(), extract(epoch FROM open_until - updated_at)::int"
+        " FROM statesvc.limiter_state"
+    )
+    assert (updated, open_for) == (True, 30)

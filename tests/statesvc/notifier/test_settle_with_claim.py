@@ -80,3 +80,18 @@ async def test_a_notifier_that_stops_settles_what_it_held(
         await until(lambda: receiver.received)
     assert await world.outbox() == []
     assert await world.attempts() == [("delivered", 204, 1)]
+
+
+async def test_a_notifier_that_lost_its_lease_settles_nothing(
+    world: Any, receiver: Any, until: Any
+) -> None:
+    shipment_id = await world.notified_shipment(1)
+    is_taken_over = receiver.hold()
+    async with world.notifier():
+        await until(lambda: receiver.received)
+        # as the claim of another notifier does when the lease has ended
+        await world.rows("UPDATE statesvc.outbox SET token = gen_random_uuid() RETURNING 1")
+        is_taken_over.set()
+    assert await world.outbox() == [(shipment_id, 1, 1, True)]
+    assert await world.attempts() == [("delivered", 204, 1)]
+    assert await world.ends() == []

@@ -69,6 +69,12 @@ async def test_each_reading_gets_its_share_and_nothing_else(
     assert foreign == (put - share if is_stable else share)
 
 
+async def test_the_first_bucket_beyond_the_share_falls_to_the_stable_reading(inbox: Any) -> None:
+    await inbox.roll_out("ups", OLD, 50, stable="older@1")
+    query = "SELECT statesvc.reader_of(r, 49), statesvc.reader_of(r, 50) FROM statesvc.rollout r"
+    assert await inbox.rows(query) == [(OLD, "older@1")]
+
+
 async def test_who_names_no_reading_or_another_gets_nothing_of_a_shared_carrier(inbox: Any) -> None:
     await inbox.roll_out("ups", OLD, 50)
     await _put(inbox, 50)
