@@ -4,16 +4,14 @@ import asyncio
 import random
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from tests.acceptance.processes import RoleProcess, Service
-from tests.node.node_worker import start_worker
+from tests.node.node_worker import node_example, start_worker
 from tests.world.forked import ForkedProcess
-
-NODE_LEASE: Final = {"LEASE_SECONDS": "3", "SWEEP_SECONDS": "1"}
 
 
 class Fleet:
@@ -24,6 +22,10 @@ class Fleet:
         self._keyring = keyring
         self._reader_dsn = reader_dsn
         self._log = folder / "node.log"
+        self._example = node_example(folder)
+        # what a killed one held is free again soon
+        program = self._example.read_text("utf-8").replace("'30 s'", "'3 s'")
+        self._example.write_text(program.replace("30_000", "1_000"))
         self.python: list[RoleProcess] = []
         self.node: list[asyncio.subprocess.Process] = []
         self.killed_at_work = {"python": 0, "node": 0}
@@ -42,7 +44,9 @@ class Fleet:
 
     async def _start_node(self) -> None:
         self.node.append(
-            await start_worker(self._reader_dsn, self._keyring.inbox.key, self._log, **NODE_LEASE)
+            await start_worker(
+                self._reader_dsn, self._keyring.inbox.key, self._log, ("node", str(self._example))
+            )
         )
 
     async def kill_one(self, kind: str, chance: random.Random) -> None:

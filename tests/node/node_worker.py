@@ -1,14 +1,14 @@
-"""The Node.js worker as a process, and why it may be missing on this machine."""
+"""The example workers as processes, and why Node.js may be missing on this machine."""
 
 import asyncio
 import base64
-import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Final
 
+import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 FOLDER = Path(__file__).parent
@@ -36,11 +36,19 @@ def variables(dsn: str) -> dict[str, str]:
     return {variable: str(stated[name]) for name, variable in _VARIABLES.items() if name in stated}
 
 
-NODE: tuple[str, ...] = ("node", str(FOLDER / "worker.js"))
+EXAMPLES: Final = FOLDER.parents[1] / "examples" / "foreign_worker"
+
+
+def node_example(folder: Path) -> Path:
+    """Copy the example for Node.js to where it finds its packages."""
+    if (reason := missing()) is not None:
+        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
+    folder.joinpath("node_modules").symlink_to(FOLDER / "node_modules")
+    return Path(shutil.copy(EXAMPLES / "worker.mjs", folder))
 
 
 async def start_worker(
-    dsn: str, inbox_key: bytes, log: Path, program: tuple[str, ...] = NODE, /, **settings: str
+    dsn: str, inbox_key: bytes, log: Path, program: Sequence[str], /, **settings: str
 ) -> asyncio.subprocess.Process:
     """Start a worker that knows the database and the inbox key, nothing else, and wait until it
     works.
@@ -65,22 +73,3 @@ async def start_worker(
         line = await process.stdout.readline()
     assert line.endswith(b" works\n"), log.read_text()  # noqa: ASYNC240 - the worker is gone
     return process
-
-
-async def read_bodies(bodies: Iterable[tuple[str, bytes]]) -> list[bytes | None]:
-    """Return what the worker's normalizers would hand over of each (carrier_id, body); None
-    where they would decline.
-    """
-    lines = (
-        json.dumps({"carrier_id": carrier_id, "body": base64.b64encode(body).decode()})
-        for carrier_id, body in bodies
-    )
-    process = await asyncio.create_subprocess_exec(
-        *("node", str(FOLDER / "normalize.js")),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    out, _ = await process.communicate("".join(f"{line}\n" for line in lines).encode())
-    assert process.returncode == 0
-    answers: list[Any] = [None if line == b"null" else line for line in out.splitlines()]
-    return answers

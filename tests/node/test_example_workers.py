@@ -3,9 +3,7 @@ rest.
 """
 
 import asyncio
-import base64
 import json
-import os
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -19,13 +17,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from events.carriers import CARRIERS
 from tests.node.grants import foreign_role
-from tests.node.node_worker import FOLDER, missing, variables
+from tests.node.node_worker import EXAMPLES, node_example, start_worker
 from tests.world.worker_harness import WorkerHarness
 
-PROGRAMS: Final = {
-    name.rpartition(".")[2]: Path(__file__).parents[2] / "examples" / "foreign_worker" / name
-    for name in ("worker.py", "worker.mjs")
-}
 START_SECONDS: Final = 60
 TIMES: Final = (
     *(
@@ -117,17 +111,10 @@ async def foreign_dsn(harness: WorkerHarness) -> AsyncIterator[str]:
 
 
 def command(language: str, folder: Path) -> list[str]:
-    """Return how to start the example in this language; `folder` is where Node.js finds its
-    packages.
-    """
-    program = PROGRAMS[language]
+    """Return how to start the example in this language."""
     if language == "py":
-        return [sys.executable, str(program)]
-    if (reason := missing()) is not None:
-        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
-    folder.joinpath("node_modules").symlink_to(FOLDER / "node_modules")
-    folder.joinpath(program.name).write_text(program.read_text("utf-8"))
-    return ["node", str(folder / program.name)]
+        return [sys.executable, str(EXAMPLES / "worker.py")]
+    return ["node", str(node_example(folder))]
 
 
 @pytest.mark.slow
@@ -143,13 +130,8 @@ async def test_an_example_worker_outlives_the_server_s_limit_of_idle_sessions(
         await superuser.execute(
             sql.SQL("ALTER ROLE {} SET idle_session_timeout = '1s'").format(role)
         )
-    process = await asyncio.create_subprocess_exec(
-        *command(language, tmp_path),
-        env={
-            "PATH": os.environ["PATH"],
-            "STATESVC_INBOX_KEY": base64.b64encode(harness.keyring.inbox.key).decode(),
-            **variables(foreign_dsn),
-        },
+    process = await start_worker(
+        foreign_dsn, harness.keyring.inbox.key, tmp_path / "log", command(language, tmp_path)
     )
     waiting = "SELECT count(*) FROM statesvc.inbox WHERE stage = 'raw'"
     try:
@@ -176,14 +158,8 @@ async def test_an_example_worker_reads_as_ours_does_or_not_at_all(
     await harness.push(*plain[1:], carrier_id="canonical")
     odd = await harness.push(*ODD, carrier_id="canonical")
     (strange,) = await harness.push(plain[0], carrier_id="acme")
-    process = await asyncio.create_subprocess_exec(
-        *command(language, tmp_path),
-        env={
-            "PATH": os.environ["PATH"],
-            "STATESVC_INBOX_KEY": base64.b64encode(harness.keyring.inbox.key).decode(),
-            **variables(foreign_dsn),
-        },
-        stdout=asyncio.subprocess.PIPE,
+    process = await start_worker(
+        foreign_dsn, harness.keyring.inbox.key, tmp_path / "log", command(language, tmp_path)
     )
     try:
         await harness.until(

@@ -2,8 +2,8 @@
 
 It knows the database, the inbox key, its name and its carriers.
 
-It reads as our own normalizers do, but for what is planted (`PLANTED`, as
-tests/node/worker.js has it).
+It reads as our own normalizers do, but for what is planted (`PLANTED`): another status of some
+codes, no events of others.
 """
 
 import asyncio

@@ -28,7 +28,7 @@ from tests.acceptance.processes import MASTER_KEY, Service, until_false
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import messages
 from tests.node.grants import foreign_role
-from tests.node.node_worker import NODE, missing, start_worker
+from tests.node.node_worker import start_worker
 from tests.world.postgres import Server
 
 SIZE: Final = int(os.environ.get("STATESVC_SOAK_MESSAGES", "1000"))
@@ -58,7 +58,6 @@ class Strangling:
     """The service, the old fleet, and what was pushed."""
 
     service: Service
-    program: tuple[str, ...]
     dsn: str
     inbox_key: bytes
     folder: Path
@@ -75,9 +74,7 @@ class Strangling:
             "PLANTED": json.dumps(planted),
         }
         log = self.folder / "fleet.log"
-        self.fleet.append(
-            await start_worker(self.dsn, self.inbox_key, log, self.program, **settings)
-        )
+        self.fleet.append(await start_worker(self.dsn, self.inbox_key, log, PYTHON, **settings))
 
     async def kill(self) -> None:
         """Kill all of the fleet, as a power cut does."""
@@ -142,7 +139,7 @@ def _codes(bodies: list[bytes]) -> Counter[str]:
 
 @asynccontextmanager
 async def _strangling(
-    maker: ServiceMaker, server: Server, folder: Path, program: tuple[str, ...]
+    maker: ServiceMaker, server: Server, folder: Path
 ) -> AsyncIterator[Strangling]:
     service = await maker(folder, SETTINGS)
     superuser_dsn = make_conninfo(
@@ -152,7 +149,7 @@ async def _strangling(
         keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
     async with foreign_role(superuser_dsn, service.service_dsn) as dsn, service:
         await service.start("api", "worker", "worker")
-        story = Strangling(service, program, dsn, keyring.inbox.key, folder)
+        story = Strangling(service, dsn, keyring.inbox.key, folder)
         story.bodies = [
             message.body
             for message in messages(12 * SIZE + 3_000, seed=37)
@@ -167,16 +164,11 @@ async def _strangling(
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("language", ["python", "node"])
 async def test_an_old_fleet_reads_its_share_and_nothing_else_and_the_way_back_takes_less_than_a_second(
-    service_maker: ServiceMaker, server: Server, tmp_path: Path, language: str
+    service_maker: ServiceMaker, server: Server, tmp_path: Path
 ) -> None:
-    if language == "node" and (reason := missing()) is not None:
-        pytest.skip(reason)
-    async with _strangling(
-        service_maker, server, tmp_path, NODE if language == "node" else PYTHON
-    ) as story:
-        story.notes.append(f"strangler: a fleet in {language}, {SIZE:,} messages a step")
+    async with _strangling(service_maker, server, tmp_path) as story:
+        story.notes.append(f"strangler: {SIZE:,} messages a step")
         await _refused_and_forced(story)
         await _grow(story)
         await _back_under_load(story)
