@@ -77,6 +77,7 @@ async def test_a_parcel_is_found_and_read_from_its_number_alone(
         await page.keyboard.type("1z 77")
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("heading", name="UPS 1Z77")).to_be_visible()
+        await expect(page.get_by_text("Not in time: stalled").first).to_be_visible()
         await expect(page.locator(".timeline li")).to_have_count(200)
         await _fine(page, "shipment", scheme)
         await page.get_by_role(

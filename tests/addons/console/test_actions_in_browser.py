@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from events.vocabulary import Kind
-from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters
+from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters, rows
 from tests.world import browser
 from tests.world.api import Statement
 from tests.world.console import ConsoleClient
@@ -53,6 +53,8 @@ async def test_a_pile_is_read_planned_and_replayed_in_parts(
         await expect(page.locator("#progress")).to_contain_text("5 dead letters replayed.")
         assert await browser.faults(page) == []
         assert await open_dead_letters(console.api) == []
+        reasons = await rows(console.api, "SELECT DISTINCT why FROM statesvc.dead_letter")
+        assert reasons == [("a drill",)], "one reason for all parts"
         assert flaws == []
 
 

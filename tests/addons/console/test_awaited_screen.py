@@ -16,6 +16,7 @@ async def test_numbers_that_nothing_was_heard_of_are_listed_and_the_overview_lea
     await console.log_in("ops read")
     assert "No number matches." in await console.text(PAGE)
     assert "1Z99 ups" in await console.text(f"{PAGE}?never_heard=")
+    assert "The carrier has said nothing yet." in await console.text("/console/shipments/ups/1Z99")
     await never_heard(console.api, database)
     await console.log_in("ops read")
     assert "1Z99 ups" in await console.text(PAGE)

@@ -29,17 +29,6 @@ def test_each_attempt_counts_in_the_minute_that_it_began_in() -> None:
     assert sum(one.delivered + one.failed for one in hour) == 4
 
 
-def test_what_goes_on_is_under_way_in_each_minute_that_it_touches() -> None:
-    hour = minutes_of([begun(100, 60_000), begun(95, 2_000), begun(94, 500)], now=NOW)
-    assert [one.in_flight for one in hour[-4:]] == [0, 3, 1, 0]
-
-
-def test_one_that_ends_as_another_begins_is_not_beside_it() -> None:
-    assert (
-        max(one.in_flight for one in minutes_of([begun(20, 1_000), begun(19, 1_000)], now=NOW)) == 1
-    )
-
-
 @given(st.lists(st.tuples(st.integers(0, 3590), st.integers(0, 90_000)), max_size=30))
 def test_no_minute_has_more_under_way_than_touch_it_nor_fewer_than_a_look_at_any_time_finds(
     tries: list[tuple[int, int]],
@@ -67,6 +56,8 @@ def test_the_charts_say_in_words_what_they_show() -> None:
     assert "2 at most; 8 are allowed now</title>" in in_flight.picture
     assert 'class="mark"' in in_flight.picture
     assert "only what began since" not in requests.note
+    capped = RecentTries(now=NOW, tries=[begun(10)], is_capped=True)
+    assert "only what began since" in limiter_charts(capped, limit=8)[0].note
     assert limiter_charts(RecentTries(now=NOW, tries=[], is_capped=False), limit=8) == []
 
 

@@ -34,19 +34,6 @@ def minute(objective: Objective, ago: int, *, kept: int = 0, missed: int = 0) ->
     )
 
 
-def test_without_any_count_each_says_so_and_none_is_missed() -> None:
-    for card in cards([]).values():
-        assert (card.value, card.note, card.style) == ("—", "nothing counted yet", "")
-
-
-def test_the_last_minutes_stand_large_and_the_hour_is_a_line() -> None:
-    shown = cards(
-        [minute(ACK_AVAILABILITY, 50, kept=0, missed=100), minute(ACK_AVAILABILITY, 1, kept=100)]
-    )["Acknowledged"]
-    assert (shown.value, shown.unit) == ("100", "%")
-    assert "polyline" in shown.picture
-
-
 def test_a_share_below_its_promise_is_bad_and_burns_the_budget() -> None:
     minutes = [minute(ACK_AVAILABILITY, 1, kept=980, missed=20)]
     shares = {ACK_AVAILABILITY.name: MinuteCount(kept=99_980, missed=20)}

@@ -2,17 +2,15 @@
 
 import json
 import re
-from dataclasses import replace
-from datetime import datetime, timedelta, timezone
 from html import unescape
 from typing import Any
 
 import pytest
 from yarl import URL
 
-from events.event import PrintedTime, Reading
+from events.event import Reading
 from events.merkle.checkpoint import VerifierKey
-from events.vocabulary import Kind, Status, TimePrecision, TzSource
+from events.vocabulary import Kind, Status
 from statesvc.addons.evidence.check_bundle import check
 from tests.world.api import Api, Statement
 from tests.world.body_archiver import Archiver
@@ -94,33 +92,6 @@ async def test_a_shipment_is_found_by_a_part_of_its_number(
     assert "a part of a number needs 4 characters" in await console.text("/console/shipments?q=345")
 
 
-async def test_a_number_that_is_awaited_has_a_page(console: ConsoleClient) -> None:
-    attached = {"order_id": "A-1001"}
-    assert (
-        await console.api.call(
-            "PUT", "/v1/shipments/ups/1Z7/references", scopes="ingest", json=attached
-        )
-    ).status == 200
-    await console.log_in("read audit")
-    assert (await console.get("/console/shipments?q=A-1001")).headers["Location"] == PAGE
-    text = await console.text(PAGE)
-    assert "Unknown . The carrier has said nothing yet." in text
-    assert "Last event none yet" in await console.text(f"{PAGE}?tab=record")
-    assert "Order A-1001" in text
-    assert (await console.get("/console/shipments/ups/1Z8")).status == 404
-
-
-async def test_several_shipments_of_a_number_are_listed(
-    console: ConsoleClient, scan: Statement
-) -> None:
-    await console.api.carriers.push(scan("1Z7", Status.IN_TRANSIT))
-    await console.api.carriers.push(scan("1Z7", Status.DELIVERED), carrier_id="dhl_unified")
-    await console.log_in("read")
-    text = await console.text("/console/shipments?q=1Z7")
-    assert "2 shipments have this number, part of a number or reference" in text
-    assert "dhl_unified" in text
-
-
 async def test_the_list_is_filtered_and_paged(console: ConsoleClient, scan: Statement) -> None:
     for number in range(52):
         await console.api.carriers.push(
@@ -155,42 +126,6 @@ async def test_quick_filters_leave_what_is_in_trouble_silent_or_contradicted(
         assert link is not None
         shown = await console.text(unescape(link[1]))
         assert [number for number in ("1ZWELL", "1ZLOST", "1ZODD") if number in shown] == [found]
-
-
-async def test_the_list_names_the_place_of_the_last_scan_and_the_order(
-    console: ConsoleClient, scan: Statement
-) -> None:
-    await console.api.carriers.push(scan("1Z1", Status.IN_TRANSIT), scan("1Z2", Status.IN_TRANSIT))
-    await console.api.call(
-        "PUT", "/v1/shipments/ups/1Z1/references", scopes="ingest", json={"order_id": "<b>A-1</b>"}
-    )
-    await console.log_in("read")
-    assert re.search(r"Springfield, IL .* <b>A-1</b>", await console.text("/console/shipments"))
-
-
-async def test_an_offset_from_utc_is_not_broken_over_two_lines(
-    console: ConsoleClient, scan: Statement
-) -> None:
-    at = datetime(2026, 3, 1, 8, tzinfo=timezone(timedelta(hours=-8)))
-    time = PrintedTime(
-        printed="8:00",
-        instant=at,
-        tz_source=TzSource.EXPLICIT,
-        precision=TimePrecision.MINUTE,
-        identity="20260301T0800",
-    )
-    await console.api.carriers.push(replace(scan("1Z7", Status.DELIVERED), time=time))
-    await console.log_in("read")
-    page = await (await console.get(PAGE)).text()
-    assert (
-        page.count('<span class="nowrap">UTC-08:00</span>')
-        == len(re.findall(">[^<]*UTC-08:00", page))
-        >= 2
-    )
-    assert re.search(
-        r'class="nowrap">1 Mar( 2026)? 08:00 UTC-08:00</time>',
-        await (await console.get("/console/shipments")).text(),
-    )
 
 
 async def test_the_timeline_has_both_clocks_places_and_what_moved_the_status(
@@ -287,7 +222,7 @@ async def test_an_odd_number_keeps_its_own_page(
     assert "In transit" in words(await shown.text())
 
 
-async def test_an_event_has_its_proof_and_leads_to_its_message_masked_until_someone_says_why(
+async def test_an_event_has_its_proof_and_leads_to_its_masked_message(
     console: ConsoleClient, archiver: Archiver
 ) -> None:
     await archiver.harness.ingest({"number": "A1", "status": "in_transit", "city": "<i>Straße</i>"})
@@ -295,22 +230,10 @@ async def test_an_event_has_its_proof_and_leads_to_its_message_masked_until_some
     page = f"/console/shipments/{CARRIER_ID}/A1/events/1"
     await console.log_in("read audit pii")
     event = await console.text(page)
-    assert '"city": "<i>Straße</i>"' in event, "the place is no personal value"
     assert "it is in the log, as it was when the root was signed" in event
     link = re.search(r'href="(/console/messages/[^"]+)"', await (await console.get(page)).text())
     assert link is not None
     assert "Structure alone: every value is masked." in await console.text(link[1])
-    token = await console.form_token(page)
-    shown = await (await console.post(link[1], form_token=token, why="case 9")).text()
-    assert "&#34;number&#34;:&#34;A1&#34;" in shown.replace(" ", "")
-    assert "<i>" not in shown
-    rows = await archiver.harness.rows(
-        "SELECT target, convert_from(canonical, 'UTF8')::jsonb -> 'details' ->> 'why' FROM"
-        " statesvc.action WHERE verb = 'read_personal'"
-    )
-    assert {why for _, why in rows} == {"case 9"}
-    assert all(target.startswith("message ") for target, _ in rows)
-    assert (await console.get(page.replace("events/1", "events/2"))).status == 404
 
 
 @pytest.mark.usefixtures("own_processes")
@@ -383,45 +306,10 @@ async def test_evidence_is_a_file_for_a_case(console: ConsoleClient, scan: State
         "case": "dp_7",
         "ship_to": {"city": "springfield", "country": "US"},
     }
-    wrong = words(
-        await (
-            await console.post(page, form_token=token, **{**fields, "ship_to.country": "Germany"})
-        ).text()
-    )
-    assert "ship_to/country: should be the two letters of ISO 3166-1" in wrong
-    assert (
-        "springfield"
-        in await (
-            await console.post(page, form_token=token, **{**fields, "ship_to.country": "Germany"})
-        ).text()
-    )
-    assert (await console.post(page, form_token=token, case=" ")).status == 422
-    early = await console.post(page, form_token=token, **{**fields, "as_of": "2020-01-01T00:00"})
-    assert "no sealed event" in words(await early.text())
-
-
-async def test_what_did_not_happen_is_listed(console: ConsoleClient, scan: Statement) -> None:
-    await _steps(console, scan, Status.IN_TRANSIT)
-    await LogBuilder(console.api.connection, console.api.keyring).observe()
-    await console.log_in("read audit")
-    text = await console.text(PAGE)
-    assert "Not in time: stalled" in text
-    text = await console.text(f"{PAGE}?tab=record")
-    assert "no scan came for longer than is usual in its state" in text
-    assert "72 statement 1" in text
-
-
-async def test_a_change_is_shown_at_the_event_that_says_it(
-    console: ConsoleClient, scan: Statement
-) -> None:
-    await console.api.carriers.push(
-        scan("1Z7", Status.OUT_FOR_DELIVERY),
-        scan("1Z7", None, minutes=5, kind=Kind.UNMAPPED, code="ZZ"),
-    )
-    await console.log_in("read audit")
-    text = await console.text(PAGE)
-    assert "changed nothing" not in text.partition("Out for delivery")[2].partition("known")[0]
-    assert "We do not know this code yet" in text.partition("Unknown code T/ZZ")[2]
+    fields["ship_to.country"] = "Germany"
+    wrong = await (await console.post(page, form_token=token, **fields)).text()
+    assert "ship_to/country: should be the two letters of ISO 3166-1" in words(wrong)
+    assert "springfield" in wrong, "what was filled in stays"
 
 
 async def test_a_legal_hold_is_placed_and_released_and_keeps_a_shipment_from_being_erased(
@@ -429,23 +317,13 @@ async def test_a_legal_hold_is_placed_and_released_and_keeps_a_shipment_from_bei
 ) -> None:
     await _steps(console, scan, Status.DELIVERED)
     await console.log_in("admin", may_change="on")
-    assert "/erase" in await (await console.get(PAGE)).text()
-    assert "nobody erases its shipments" in await console.preview(f"{PAGE}/hold", why="case 7")
     assert "ups 1Z7: held" in await console.act(f"{PAGE}/hold", why="case 7")
     text = await console.text(PAGE)
     assert "A legal hold stands on its number since" in text
     assert "case 7" in text
-    holds = await (await console.get("/console/legal-holds")).text()
-    assert f'<a href="{PAGE}">1Z7</a>' in holds
-    assert "is under a legal hold already" in await console.preview(f"{PAGE}/hold", why="again")
     assert "release it first" in await console.preview(f"{PAGE}/erase", why="they asked")
-    assert "case 7" in await console.preview(f"{PAGE}/release-hold", why="settled")
     assert "ups 1Z7: released" in await console.act(f"{PAGE}/release-hold", why="settled")
-    assert "No legal hold is in force." in await console.text("/console/legal-holds")
     assert "settled" in await console.text("/console/legal-holds?released=true")
-    assert "No legal hold is on this number." in await console.preview(
-        f"{PAGE}/release-hold", why="twice"
-    )
     assert "Erased: 1 shipment (" in await console.act(f"{PAGE}/erase", why="they asked")
     assert "Its personal data was erased" in await console.text(PAGE)
 

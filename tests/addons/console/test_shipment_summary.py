@@ -92,13 +92,6 @@ def test_the_time_where_it_happened_is_computed_where_the_carrier_stated_another
     )
 
 
-def test_what_goes_on_is_said_with_since() -> None:
-    lines = timeline_lines([event(1, "in_transit", 0)], {1: "in_transit"})
-    assert status_sentence_of(shipment("in_transit", terminal=False), lines).when.startswith(
-        "since "
-    )
-
-
 def test_a_scan_after_the_end_is_named_by_its_statement() -> None:
     lines = timeline_lines(
         [event(1, "delivered", 0), event(2, "in_transit", 480)], {1: "delivered"}

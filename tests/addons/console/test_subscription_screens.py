@@ -7,11 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 import orjson
-import pytest
 
 from events.vocabulary import Status
 from statesvc.delivery.outcome import AttemptOutcome
-from statesvc.subscriptions import recorded_attempts
 from tests.world.api import Api, Statement
 from tests.world.console import ConsoleClient, words
 from tests.world.deliver import deliver
@@ -80,46 +78,6 @@ async def test_each_state_has_a_list(console: ConsoleClient) -> None:
     assert "fine.invalid" not in await console.text(f"{LIST}?state=paused")
 
 
-async def test_a_subscription_is_listed_by_its_name_beside_its_id_and_url(
-    console: ConsoleClient,
-) -> None:
-    named, unnamed = (
-        await _subscribe(console.api, name="Night mails"),
-        await _subscribe(console.api, "other.invalid"),
-    )
-    await console.log_in("ops subscriptions")
-    listed = await console.text(LIST)
-    assert f"{named.rpartition('/')[2]} Night mails active https://shop.invalid/hook" in listed
-    assert f"{unnamed.rpartition('/')[2]} active https://other.invalid/hook" in listed
-
-
-async def test_the_overview_has_one_line_for_all_that_fail_alike_and_leads_to_their_list(
-    console: ConsoleClient,
-) -> None:
-    for number in range(5):
-        subscription_id = (await _subscribe(console.api, f"shop{number}.invalid")).rpartition("/")[
-            2
-        ]
-        await console.api.carriers.execute(
-            "INSERT INTO statesvc.subscription_failing (since, failures, last_at, last_outcome,"
-            " last_status_code, subscription_id) SELECT c - make_interval(hours => %s), 7, c,"
-            " 'refused', 503, %s FROM statesvc.clock() c",
-            [number + 1, subscription_id],
-        )
-    await console.log_in("ops subscriptions")
-    page = await (await console.get("/console")).text()
-    assert words(page).count("has taken nothing") == 1
-    assert (
-        "subscriptions : 5 are failing; the first of them: shop4.invalid has taken nothing for 5 h"
-        in words(page)
-    )
-    assert f'href="{LIST}?state=failing"' in page
-    await console.api.carriers.execute(
-        "DELETE FROM statesvc.subscription_failing WHERE subscription_id <> %s", [subscription_id]
-    )
-    assert f'href="{LIST}/{subscription_id}"' in await (await console.get("/console")).text()
-
-
 async def test_attempts_are_drawn_and_listed_and_answers_are_for_who_says_why(
     console: ConsoleClient, scan: Statement
 ) -> None:
@@ -152,21 +110,6 @@ async def test_attempts_are_drawn_and_listed_and_answers_are_for_who_says_why(
     assert (await _actions(console.api))[-1] == ("read_personal", "ticket 3")
 
 
-async def test_the_last_hour_says_where_it_begins_when_there_was_too_much(
-    console: ConsoleClient, scan: Statement, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recorded_attempts, "RECENT_TRIES_MAX", 2)
-    path = await _subscribe(console.api)
-    await console.api.carriers.push(
-        scan("1Z1", Status.PICKED_UP), scan("1Z2", Status.PICKED_UP), scan("1Z3", Status.PICKED_UP)
-    )
-    await deliver(console.api.connection, console.api.keyring)
-    await console.log_in("ops subscriptions")
-    text = await console.text(path)
-    assert "2 requests, minute by minute" in text
-    assert "only what began since" in text
-
-
 async def test_what_an_operator_does_is_on_record_with_its_why(
     console: ConsoleClient, scan: Statement
 ) -> None:
@@ -174,9 +117,6 @@ async def test_what_an_operator_does_is_on_record_with_its_why(
     await console.api.carriers.push(scan("1Z1", Status.PICKED_UP))
     await deliver(console.api.connection, console.api.keyring)
     await console.log_in("ops subscriptions", may_change="on")
-    assert "Paused: " in await console.act(f"{path}/pause", why="they asked")
-    assert "It is paused already." in await console.preview(f"{path}/pause", why="twice")
-    assert "Resumed: " in await console.act(f"{path}/resume", why="they are back")
     assert " ms" in await console.act(f"{path}/test", why="is it up", type="subscription.test")
     would = await console.preview(f"{path}/replay", why="they lost it", **RANGE)
     assert "0 of 1 would be sent again" in would
@@ -189,17 +129,10 @@ async def test_what_an_operator_does_is_on_record_with_its_why(
     )
     assert again is not None
     assert "is sent again." in await console.act(again[1], why="that one")
-    secret = await console.act(f"{path}/rotate-secret", why="leaked", grace_hours="1")
-    assert "whsec_" in secret
-    assert "signs too for 1 h" in secret
-    assert "whsec_" not in await console.text(path)
     assert (await _actions(console.api))[1:] == [
-        ("subscription.pause", "they asked"),
-        ("subscription.resume", "they are back"),
         ("subscription.test", "is it up"),
         ("subscription.replay", "they lost it"),
         ("subscription.resend", "that one"),
-        ("subscription.rotate_secret", "leaked"),
     ]
 
 
@@ -215,50 +148,6 @@ async def test_one_is_created_and_its_secret_is_shown_once(console: ConsoleClien
     assert await _actions(console.api) == [("subscription.create", "a shop")]
     refused = await console.preview(f"{LIST}/create", why="x", url="shop.invalid", carriers="upps")
     assert "carriers/0" in refused
-
-
-async def test_its_rate_is_bounded_and_it_is_deleted(console: ConsoleClient) -> None:
-    path = await _subscribe(console.api)
-    await console.log_in("ops subscriptions", may_change="on")
-    change = {
-        "url": "https://shop.invalid/hook",
-        "parcels": "all",
-        "payload": "thin",
-        "coalesce": "1",
-    }
-    would = await console.preview(f"{path}/change", why="contract", **change, rate_per_second="2.5")
-    assert "rate per second 2.5" in would
-    assert "url https" not in would
-    assert "is changed" in await console.act(
-        f"{path}/change", why="contract", **change, rate_per_second="2.5"
-    )
-    assert "At most a second 2.5" in await console.text(path)
-    assert "rate_per_second: " in await console.preview(
-        f"{path}/change", why="contract", **change, rate_per_second="fast"
-    )
-    same = await console.preview(f"{path}/change", why="contract", **change, rate_per_second="2.5")
-    assert "It is so already." in same
-    assert "is deleted." in await console.act(f"{path}/delete", why="they left")
-    assert (await console.get(path)).status == 404
-    assert (await _actions(console.api))[1:] == [
-        ("subscription.change", "contract"),
-        ("subscription.delete", "they left"),
-    ]
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [{"since": "yesterday"}, {"since": "2026-01-02T00:00", "until": "2026-01-01T00:00"}, {}],
-)
-async def test_a_bad_range_says_what_is_wrong(
-    console: ConsoleClient, fields: dict[str, str]
-) -> None:
-    path = await _subscribe(console.api)
-    await console.log_in("ops subscriptions", may_change="on")
-    assert "since" in await console.preview(f"{path}/replay", why="x", **fields)
-    assert "grace_hours" in await console.preview(
-        f"{path}/rotate-secret", why="x", grace_hours="1000"
-    )
 
 
 async def test_a_key_sees_and_changes_those_of_its_owner_alone(console: ConsoleClient) -> None:

@@ -6,7 +6,6 @@ from tests.world.api import Api, Statement
 from tests.world.console import ConsoleClient, words
 
 UPS = "/console/carriers/ups"
-CODE = f"{UPS}/code?raw_type=Q&raw_code=77"
 DELIVERED = {
     "raw_type": "Q",
     "raw_code": "77",
@@ -30,31 +29,15 @@ async def test_a_code_is_found_mapped_and_its_history_read_again(
     await console.log_in("ops", may_change="on")
     (dead_letter_id,) = await open_dead_letters(console.api)
     dead_letter = f"/console/dead-letters/{dead_letter_id}"
-    assert "Q/77" in await console.text(dead_letter)
     assert "map it first" in await console.act(f"{dead_letter}/replay", why="try")
-    assert (
-        'href="/console/carriers/ups/code?raw_type=Q&amp;raw_code=77"'
-        in await (await console.get(UPS)).text()
-    )
-    assert "1Z1" in await console.text(CODE)
     would = await console.preview(f"{UPS}/teach", why="their list", **DELIVERED)
     assert "1 event of 1 shipment" in would
-    assert "Q/77" in would
-    assert await rows(console.api, "SELECT revision FROM statesvc.code_mapping") == []
     taught = await console.act(f"{UPS}/teach", why="their list", **DELIVERED)
     assert "revision 1; in effect at the next claim Its history is not read again yet." in taught
     assert "their list" in taught
     done = await console.act(f"{UPS}/mappings/1/renormalize", why="their list")
     assert "1 message read again: 2 events corrected, 1 changes of status" in done
     assert f"dead letter {dead_letter_id} is settled" in done
-    page = await (await console.get(f"{UPS}/mappings/1")).text()
-    assert f'href="{UPS}/unmap?raw_type=Q&amp;raw_code=77"' in page
-    code = {"raw_type": "Q", "raw_code": "77"}
-    assert "revision 2" in await console.act(f"{UPS}/unmap", why="a mistake", **code)
-    assert "as the normalizer says" in await console.text(f"{UPS}/mappings/1")
-    refused = await console.preview(f"{UPS}/unmap", why="again", **code)
-    assert "no mapping of the code is in effect" in refused
-    assert "their list" in await console.text("/console/record")
 
 
 async def test_what_another_operator_mapped_meanwhile_is_not_replaced(
@@ -68,25 +51,6 @@ async def test_what_another_operator_mapped_meanwhile_is_not_replaced(
     refused = words(await (await console.post(f"{UPS}/teach", **order)).text())
     assert "preview it again" in refused
     assert await rows(console.api, "SELECT revision FROM statesvc.code_mapping") == [(1,)]
-
-
-async def test_what_cannot_be_meant_is_refused(console: ConsoleClient) -> None:
-    await console.log_in("ops", may_change="on")
-    assert "name the code" in await console.preview(
-        f"{UPS}/teach", why="x", **{"meaning.kind": "info"}
-    )
-    assert "a scan has a status" in await console.preview(
-        f"{UPS}/teach", why="x", raw_code="9", **{"meaning.kind": "scan"}
-    )
-    assert "no event has this code" in await console.preview(
-        f"{UPS}/teach", why="x", raw_code="(.*)+$", **{"meaning.kind": "info"}
-    )
-    assert "stands for any text" in await console.preview(
-        f"{UPS}/teach", why="x", raw_code="text", **{"meaning.kind": "info"}
-    )
-    assert (await console.get("/console/carriers/nobody/code")).status == 404
-    assert (await console.get(f"{UPS}/mappings/7")).status == 404
-    assert (await console.get(f"{UPS}/mappings/x")).status == 422
 
 
 async def test_texts_are_shown_to_who_says_why_and_a_text_is_mapped_by_what_stands_for_it(
