@@ -3,7 +3,6 @@ goes on.
 """
 
 import asyncio
-import base64
 import os
 import random
 from typing import Any
@@ -22,7 +21,6 @@ BODIES = 1500
 @pytest.fixture(autouse=True)
 def _environment(database: Any, monkeypatch: pytest.MonkeyPatch, archiver: Archiver) -> None:
     use(database, monkeypatch)
-    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
     monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archiver.folder))
 
 

@@ -141,19 +141,6 @@ async def test_a_file_that_is_replaced_before_the_drop_keeps_its_day(
     assert due in (await archiver.run_pass()).archived
 
 
-async def test_a_file_that_the_disk_has_otherwise_keeps_its_day(
-    archiver: Archiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, due = await two_days(archiver)
-    with monkeypatch.context() as damaged:
-        # what was verified came from memory
-        damaged.setattr(archive_pass, "read_back", lambda _path: bytes(32))
-        outcome = await archiver.run_pass()
-    assert due in outcome.failed
-    assert await archiver.partition(due) is not None
-    assert due in (await archiver.run_pass()).archived
-
-
 async def test_the_archive_of_another_installation_is_not_begun_in(archiver: Archiver) -> None:
     archiver.folder.mkdir()
     (archiver.folder / f"{MARKER}{'0' * 16}").write_text("")
@@ -224,16 +211,3 @@ async def test_an_expired_file_that_cannot_be_deleted_is_not_said_to_be(
     assert (await archiver.ledger())[archived].deleted_at is None
     await archiver.run_pass()
     assert (await archiver.ledger())[archived].deleted_at is not None
-
-
-async def test_a_day_that_was_given_up_holds_up_nothing_and_expires(archiver: Archiver) -> None:
-    archived, due = await two_days(archiver)
-    (archiver.folder / str((await archiver.ledger())[archived].file_name)).unlink()
-    assert (await archiver.run_pass()).refused is not None
-    await archiver.harness.as_owner(
-        f"UPDATE statesvc.body_archive SET lost_at = statesvc.clock() WHERE day = '{archived}'"
-    )
-    outcome = await archiver.run_pass()
-    assert (outcome.refused, due in outcome.archived) == (None, True)
-    await archiver.days_pass(31 * KEEP_MONTHS)
-    assert archived in (await archiver.run_pass()).expired

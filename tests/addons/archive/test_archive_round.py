@@ -3,7 +3,6 @@ the next round goes on.
 """
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -376,26 +375,3 @@ async def test_a_file_that_was_altered_is_found_and_its_bodies_are_not_guessed(
         found |= set((await archiver.run_pass()).faults)
     assert day in found
     assert (await archiver.ledger())[day].fault is not None
-
-
-async def test_a_full_disk_is_told_in_the_ledger_and_the_bodies_stay(
-    archiver: Archiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    message_id = await archiver.harness.ingest({"number": "A1", "status": "in_transit"})
-    day = await archiver.today()
-    # marks the folder
-    await archiver.run_pass()
-    await archiver.days_pass(HOT_DAYS + 1)
-
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as disk:
-        disk.setattr(os, "fsync", full)
-        assert day in (await archiver.run_pass()).failed
-    assert (await archiver.ledger())[
-        day
-    ].failure == "the archive's folder: ENOSPC (No space left on device)"
-    assert await archiver.place(message_id) is BodyLocation.HOT
-    assert archiver.files() == []
-    assert day in (await archiver.run_pass()).archived

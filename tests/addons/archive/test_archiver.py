@@ -92,13 +92,3 @@ async def test_a_database_that_is_away_ends_nothing(
             await asyncio.sleep(0.01)
         part.stop()
         await running
-
-
-async def test_a_folder_that_is_not_the_archive_is_counted_and_looked_at_again_soon(
-    archiver: Archiver,
-) -> None:
-    await archiver.archived()
-    archiver.folder.rename(archiver.folder.with_name("away"))
-    part = archiving_job(archiver)
-    assert await part._pass() == archiving._AGAIN_SECONDS  # noqa: SLF001 - when the next pass comes
-    assert counted(archiver, "statesvc_archive_failures_total") == 1

@@ -104,21 +104,6 @@ async def test_a_body_is_found_by_probes_in_its_own_day(filled: Archiver) -> Non
         assert partitions == {f"body_{found[0][1]:%Y%m%d}"}, name
 
 
-async def test_the_tables_that_change_all_the_time_leave_room_and_are_vacuumed_early(
-    archiver: Archiver,
-) -> None:
-    rows = await archiver.harness.rows(
-        "SELECT relname, reloptions FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace AND"
-        " reloptions IS NOT NULL"
-    )
-    options = {name: dict(option.split("=") for option in given) for name, given in rows}
-    room = {"inbox": "70", "receipt": "80", "lane": "50", "stream": "70", "shipment": "70"}
-    assert {name: options[name]["fillfactor"] for name in room} == room
-    inbox = options["inbox"]
-    assert float(inbox["autovacuum_vacuum_scale_factor"]) <= 0.01
-    assert inbox["autovacuum_vacuum_cost_delay"] == "0"
-
-
 async def test_ciphertext_is_stored_without_a_try_to_compress_it(archiver: Archiver) -> None:
     rows = await archiver.harness.rows(
         "SELECT DISTINCT c.relname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE"

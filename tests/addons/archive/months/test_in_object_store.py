@@ -1,6 +1,5 @@
 """The archive in an object store: a real S3 server, killed archivers, and a network that is cut."""
 
-import base64
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,28 +80,6 @@ async def test_a_store_that_cannot_be_reached_costs_time_alone(
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_what_was_altered_in_the_store_is_named(
-    archiver: Archiver, object_store: ObjectStore
-) -> None:
-    async def alter(_seconds: float) -> None:
-        key, body = next(
-            (key, body)
-            for key, body in object_store.objects.items()
-            if key.count(".") == 1 and key.endswith(".parquet")
-        )
-        object_store.put(key, body[:100] + bytes([body[100] ^ 1]) + body[101:])
-
-    counts = await archiver.counts()
-    assert len((await archiver.run_pass(wait=alter)).leaving) == 1
-    await archiver.notice(60)
-    assert len((await archiver.run_pass()).failed) == 1
-    assert await archiver.counts() == counts
-    month = await archiver.archived()
-    await alter(0)
-    assert str(month.file_name) in str(archiver.verify().faults)
-
-
-@pytest.mark.usefixtures("two_months")
 async def test_commands_read_it_and_say_what_is_wrong(
     archiver: Archiver,
     archive_place: str,
@@ -111,20 +88,15 @@ async def test_commands_read_it_and_say_what_is_wrong(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     use(archiver.database, monkeypatch)
-    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
     monkeypatch.setenv("STATESVC_ARCHIVE_DIR", archive_place)
 
     async def doctor() -> list[str]:
         found = check_archives(archiver.connection, load_settings())
         return [str(finding) async for finding in found]
 
-    month = await archiver.archived()
+    await archiver.archived()
     assert "1 months of the log read, 0 files missing" in await shell("archive", "verify")
     assert any("files are there" in line for line in await doctor())
     object_store.cut()
     assert "the object store did not answer" in await shell("archive", "verify", exit_code=1)
     assert any("the object store did not answer" in line for line in await doctor())
-    object_store.heal()
-    object_store.delete(f"some/prefix/{month.file_name}")
-    assert "it is missing" in await shell("archive", "verify", exit_code=1)
-    assert any("it is missing" in line for line in await doctor())

@@ -3,24 +3,18 @@ there.
 """
 
 import asyncio
-from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import orjson
 import pytest
 from psycopg import AsyncConnection
 
-from events.crypto.sealing import SealingKey
-from events.entry.kinds import Provenance
 from events.identity.ids import identify
 from events.vocabulary import Status, Verdict
 from statesvc.api.submission.submit import Submitted, submit
-from statesvc.append.append_batch import AppendBatch
-from statesvc.append.transaction import append
 from statesvc.database.pool import Pool
-from statesvc.files.archive_errors import ArchivedHistoryError, EntryFileError
-from statesvc.reading.read_message import Read
+from statesvc.files.archive_errors import EntryFileError
 from statesvc.subscriptions import subscription_store as store
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch_context import BatchContext
@@ -38,22 +32,6 @@ async def _state(archiver: Archiver, number: str) -> Any:
         f" '{shipment(number)}'"
     )
     return rows[0]
-
-
-@pytest.mark.usefixtures("two_months")
-async def test_a_late_event_needs_the_archived_history_and_gets_it(archiver: Archiver) -> None:
-    await archiver.archived()
-    late = scan("1Z0001", 2, Status.IN_TRANSIT, code="LATE")
-    with pytest.raises(ArchivedHistoryError) as away:
-        await archiver.log.append(late)
-    assert away.value.shipments == {shipment("1Z0001")}
-    await archiver.archive.restore_shipments(archiver.connection, away.value.shipments)
-    await archiver.log.append(late)
-    await archiver.log.seal()
-    version, status, _ = await _state(archiver, "1Z0001")
-    assert (version, status) == (6, "delivered")
-    assert (await archiver.residents())[shipment("1Z0001")] == "asked"
-    assert places(archiver.verify()) == []
 
 
 @pytest.mark.usefixtures("two_months")
@@ -118,51 +96,6 @@ async def _deliver_all(archiver: Archiver) -> None:
     while await archiver.log.rows("SELECT FROM statesvc.outbox"):
         await deliver(archiver.connection, archiver.log.keyring)
     await archiver.log.seal()
-
-
-@pytest.mark.usefixtures("two_months")
-async def test_the_archive_does_not_change_a_verdict(archiver: Archiver) -> None:
-    said = [
-        scan("1Z0001", 0, Status.INFO_RECEIVED),
-        scan("1Z0002", 50, None, code="A1", native_id="scan-1Z0002"),
-        scan("1Z0002", 50, None, code="B2", native_id="scan-1Z0002"),
-        scan("1Z0002", 50, None, code="C3", native_id="scan-1Z0002"),
-    ]
-    before = await verdicts(archiver, *said)
-    await archiver.archived()
-    assert (
-        await verdicts(archiver, *said)
-        == before
-        == [Verdict.DUPLICATE, Verdict.DUPLICATE, Verdict.CONFLICT, Verdict.CONFLICT]
-    )
-
-
-async def verdicts(archiver: Archiver, *readings: Any) -> list[Verdict]:
-    """Return what the log would say; nothing of it stays."""
-    keyring, at = archiver.log.keyring, datetime(2026, 3, 1, tzinfo=UTC)
-    source = Provenance(
-        message_id=uuid4(),
-        body_commitment=bytes(32),
-        received_at=at,
-        normalizer="ups",
-        normalizer_version="1",
-    )
-    events = tuple(
-        identify(reading, carrier_id="ups", digest=keyring.carrier_digest("ups"))
-        for reading in readings
-    )
-    read = Read(
-        source=source,
-        carrier_id="ups",
-        events=events,
-        rejections=(),
-        body_key=SealingKey.fresh(),
-        sealed_key=b"",
-    )
-    async with archiver.connection.transaction(force_rollback=True):
-        return (
-            await append(AppendBatch(archiver.connection, keyring, [read], "worker-1"))
-        ).verdicts
 
 
 @pytest.mark.usefixtures("two_months")

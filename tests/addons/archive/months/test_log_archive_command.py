@@ -3,7 +3,6 @@ log's tables standing.
 """
 
 import asyncio
-import base64
 import os
 import subprocess
 import sys
@@ -30,7 +29,6 @@ ACTIONS = (
 @pytest.fixture(autouse=True)
 def _environment(database: Any, monkeypatch: pytest.MonkeyPatch, archiver: Archiver) -> None:
     use(database, monkeypatch)
-    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
     monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archiver.folder))
 
 

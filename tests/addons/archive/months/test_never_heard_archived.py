@@ -14,7 +14,7 @@ from statesvc.addons.evidence.check_bundle import check
 from statesvc.addons.evidence.gather import BundleRequest, UnknownShipmentError, gather
 from statesvc.addons.evidence.verify_evidence import all_flaws, read_keys
 from statesvc.shipments.rebuild.rebuild import Rebuild
-from tests.world.attack import attack, places
+from tests.world.attack import places
 from tests.world.deliver import deliver
 from tests.world.log_archiver import Archiver
 from tests.world.log_builder import scan
@@ -133,15 +133,6 @@ async def test_what_a_subscriber_was_told_is_shown_before_and_after_its_month_is
         [1, 2],
         "shown",
     )
-
-
-async def test_one_that_was_changed_is_found(archiver: Archiver) -> None:
-    await archiver.never_heard(TOLD)
-    await archiver.log.seal()
-    await attack(
-        archiver.database, "UPDATE statesvc.observation SET since = since - interval '1 day'"
-    )
-    assert {fault.field for fault in archiver.verify().faults} == {"since"}
 
 
 async def test_there_is_no_evidence_of_what_nobody_said_and_what_is_said_later_verifies(

@@ -3,15 +3,22 @@ effect twice for that.
 """
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
 from psycopg import AsyncConnection
 
+from events.crypto.sealing import SealingKey
+from events.entry.kinds import Provenance
+from events.identity.ids import identify
 from events.vocabulary import Status, Verdict
 from statesvc.addons.archive.month import is_packing_due, pack_keys
-from tests.addons.archive.months.test_late import verdicts
+from statesvc.append.append_batch import AppendBatch
+from statesvc.append.transaction import append
+from statesvc.reading.read_message import Read
 from tests.world.attack import attack, places
 from tests.world.log_archiver import Archiver, shipment
 from tests.world.log_builder import scan
@@ -34,6 +41,34 @@ async def _archive_a_story(archiver: Archiver, *readings: Any) -> None:
     await archiver.log.seal()
     await archiver.pass_days(70)
     await archiver.archived()
+
+
+async def verdicts(archiver: Archiver, *readings: Any) -> list[Verdict]:
+    """Return what the log would say; nothing of it stays."""
+    keyring, at = archiver.log.keyring, datetime(2026, 3, 1, tzinfo=UTC)
+    source = Provenance(
+        message_id=uuid4(),
+        body_commitment=bytes(32),
+        received_at=at,
+        normalizer="ups",
+        normalizer_version="1",
+    )
+    events = tuple(
+        identify(reading, carrier_id="ups", digest=keyring.carrier_digest("ups"))
+        for reading in readings
+    )
+    read = Read(
+        source=source,
+        carrier_id="ups",
+        events=events,
+        rejections=(),
+        body_key=SealingKey.fresh(),
+        sealed_key=b"",
+    )
+    async with archiver.connection.transaction(force_rollback=True):
+        return (
+            await append(AppendBatch(archiver.connection, keyring, [read], "worker-1"))
+        ).verdicts
 
 
 @pytest.mark.usefixtures("two_months")

@@ -11,7 +11,6 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.vocabulary import Status
-from statesvc.addons.archive.month import LOG_LEDGER
 from statesvc.bodies.legal_holds import place_hold
 from statesvc.log.cursor import LogCursor
 from statesvc.log.feed import read_entries
@@ -211,17 +210,6 @@ async def test_a_reader_of_one_moment_is_waited_for(archiver: Archiver) -> None:
         await reader.execute("LOCK TABLE statesvc.event IN ACCESS SHARE MODE")
         assert len((await archiver.run_pass()).busy) == 1
     await archiver.archived()
-
-
-async def test_one_archives_at_a_time(archiver: Archiver) -> None:
-    async with await AsyncConnection.connect(
-        archiver.database.service_dsn, autocommit=True
-    ) as first:
-        assert await LOG_LEDGER.try_lead(first)
-        async with await AsyncConnection.connect(
-            archiver.database.service_dsn, autocommit=True
-        ) as second:
-            assert not await LOG_LEDGER.try_lead(second)
 
 
 @pytest.mark.usefixtures("two_months")
