@@ -1,5 +1,20 @@
 """The fixtures of the service's own tests."""
 
+from dataclasses import replace
+
+import pytest
+
+from events.carriers import CARRIERS
 from tests.statesvc.conftest import owner, pool, service
+from tests.world.shell import use
+from tests.world.worker_harness import WorkerHarness
 
 __all__ = ["owner", "pool", "service"]
+
+
+@pytest.fixture
+def royal(harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch) -> WorkerHarness:
+    """Make a shop of the real carriers, and commands with its keys."""
+    use(harness.database, monkeypatch)
+    harness.context = replace(harness.context, carriers=CARRIERS)
+    return harness

@@ -2,7 +2,6 @@
 the log, which says who did it.
 """
 
-import base64
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,7 +17,7 @@ from tests.statesvc.api.test_dead_letter_replay import bury_messages
 from tests.world.api import Api, Statement
 from tests.world.console import ConsoleClient
 from tests.world.database import Database
-from tests.world.shell import Shell
+from tests.world.shell import Shell, use
 
 WHY: Final = "a letter of theirs"
 SCOPES: Final = "admin"
@@ -411,10 +410,8 @@ def test_each_call_that_changes_something_is_compared_or_says_why_not() -> None:
 @pytest.fixture
 def here(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run commands on the machine of the served API."""
-    monkeypatch.setenv("DATABASE_URL", database.service_dsn)
-    monkeypatch.setenv("STATESVC_OWNER_URL", database.owner_dsn)
+    use(database, monkeypatch)
     monkeypatch.setenv("STATESVC_BACKUP_DAYS", "7")
-    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
 
 
 @pytest.mark.usefixtures("here")

@@ -1,6 +1,5 @@
 """The portal: an owner's subscriptions behind a link that expires, and nothing of anyone else."""
 
-import base64
 import html
 import re
 from collections.abc import AsyncIterator
@@ -26,7 +25,7 @@ from tests.world.api import Api
 from tests.world.console import ConsoleClient
 from tests.world.database import Database
 from tests.world.deliver import deliver
-from tests.world.shell import Shell
+from tests.world.shell import Shell, use
 
 LINKS = f"{PATH}/portal-links"
 LIST = "/portal/subscriptions"
@@ -351,8 +350,7 @@ async def test_a_link_is_made_by_the_name_of_the_owners_key(
 async def test_a_link_of_the_command_opens_the_portal(
     portal: Portal, database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", database.service_dsn)
-    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
+    use(database, monkeypatch)
     await portal.subscribe(await portal.key("shop", Scope.SUBSCRIPTIONS))
     printed = await shell("subscriptions", "portal", "shop")
     visit = await portal.visit(printed.splitlines()[0])

@@ -2,12 +2,12 @@
 
 Scans come in time, late or not at all, are retracted and read otherwise; estimates change; rules
 change. Whatever comes, each expectation is observed once for its cause, flags are those whose cause
-holds, and a rebuild says the same. Broken variants show that the machine sees it.
+holds, and a rebuild says the same.
 """
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from itertools import count
@@ -378,29 +378,18 @@ class Seen:
     rebuilt: Any
 
 
-def by_chance(machine: type[Watched]) -> None:
-    run_state_machine_as_test(machine, settings=EXAMPLES)
-
-
-async def run_machine(database: Database, run: Callable[[type[Watched]], None]) -> None:
+@pytest.mark.usefixtures("own_processes")
+async def test_what_is_observed_keeps_to_its_model_and_a_rebuild_says_the_same(
+    database: Database,
+) -> None:
     async with (
         await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner,
         log_builder(database) as log,
     ):
         await owner.execute(FROZEN_CLOCK.encode())
-        machine = type(
-            "WatchedOnThisDatabase",
-            (Watched,),
-            {"loop": asyncio.get_running_loop(), "log": log, "owner": owner},
-        )
-        await asyncio.to_thread(run, machine)
-
-
-@pytest.mark.usefixtures("own_processes")
-async def test_what_is_observed_keeps_to_its_model_and_a_rebuild_says_the_same(
-    database: Database,
-) -> None:
-    await run_machine(database, by_chance)
+        here = {"loop": asyncio.get_running_loop(), "log": log, "owner": owner}
+        machine = type("WatchedOnThisDatabase", (Watched,), here)
+        await asyncio.to_thread(run_state_machine_as_test, machine, settings=EXAMPLES)
     task = Rebuild(
         owner_dsn=database.owner_dsn,
         actor="t",

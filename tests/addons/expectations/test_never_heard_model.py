@@ -2,13 +2,12 @@
 
 Numbers are awaited, given up, heard of by their carrier or by an aggregator, erased; their
 carrier is held. Whatever comes, the model says which are raised, of which deadline and when,
-what each number answers now, and what it answered at any instant before. Broken variants show
-that the machine sees it.
+what each number answers now, and what it answered at any instant before.
 """
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
@@ -281,26 +280,15 @@ class Awaited(RuleBasedStateMachine):
         )
 
 
-def by_chance(machine: type[Awaited]) -> None:
-    run_state_machine_as_test(machine, settings=EXAMPLES)
-
-
-async def run_machine(api: Api, database: Database, run: Callable[[type[Awaited]], None]) -> None:
-    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner:
-        await owner.execute(FROZEN_CLOCK.encode())
-        machine = type(
-            "AwaitedOnThisDatabase",
-            (Awaited,),
-            {"loop": asyncio.get_running_loop(), "api": api, "owner": owner},
-        )
-        await asyncio.to_thread(run, machine)
-
-
 @pytest.mark.usefixtures("own_processes")
 async def test_what_is_raised_and_answered_keeps_to_its_model_and_a_rebuild_says_the_same(
     api: Api, database: Database
 ) -> None:
-    await run_machine(api, database, by_chance)
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner:
+        await owner.execute(FROZEN_CLOCK.encode())
+        here = {"loop": asyncio.get_running_loop(), "api": api, "owner": owner}
+        machine = type("AwaitedOnThisDatabase", (Awaited,), here)
+        await asyncio.to_thread(run_state_machine_as_test, machine, settings=EXAMPLES)
     task = Rebuild(
         owner_dsn=database.owner_dsn,
         actor="t",

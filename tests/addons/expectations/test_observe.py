@@ -12,9 +12,7 @@ import pytest
 from projections.expectations import FIRST_SEQUENCE
 from statesvc.addons.expectations import observe as observing
 from statesvc.addons.expectations.observe import WatchReport, observe
-from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
-from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.world.worker_harness import MORNING, WorkerHarness, push_body, shipment
 
 HOUR = 3600.0
@@ -166,49 +164,3 @@ async def test_a_silent_carrier_raises_no_storm(harness: WorkerHarness) -> None:
     assert (await watch(harness, hours=26)).put_off == 1
     await harness.connection.execute("UPDATE statesvc.ack_count SET last_at = statesvc.clock()")
     assert len((await watch(harness, hours=2)).observations) == 1
-
-
-@pytest.mark.usefixtures("own_processes")
-async def test_a_rebuild_notifies_nobody_and_says_the_same(harness: WorkerHarness) -> None:
-    await subscribe(harness)
-    for number, status in enumerate(
-        [
-            "in_transit",
-            "picked_up",
-            "out_for_delivery",
-            "available_for_pickup",
-            "info_received",
-            "delivered",
-        ]
-    ):
-        await say(harness, f"A{number}", status)
-    await watch(harness, hours=100)
-    await say(harness, "A1", "in_transit")
-    await watch(harness, hours=50)
-    rows = await harness.rows("SELECT * FROM statesvc.shipment ORDER BY shipment_id")
-    sent = await harness.value("SELECT count(*) FROM statesvc.notification")
-    task = Rebuild(
-        owner_dsn=harness.database.owner_dsn,
-        actor="t",
-        processes=1,
-        progress=lambda *_: None,
-        archive=History(None),
-    )
-    assert (await task.compare())[1] == []
-    await harness.as_owner(
-        "UPDATE statesvc.shipment SET flags = '{}', due_at = NULL, state ="
-        ' \'{"format":0,"status":"lost"}\''
-    )
-    await task.rebuild()
-    assert await harness.rows("SELECT * FROM statesvc.shipment ORDER BY shipment_id") == rows
-    assert await harness.value("SELECT count(*) FROM statesvc.notification") == sent
-    assert (
-        len(
-            {
-                flag
-                for (found,) in await harness.rows("SELECT flags FROM statesvc.shipment")
-                for flag in found
-            }
-        )
-        == 4
-    )

@@ -239,28 +239,6 @@ async def test_files_hold_the_same_and_no_spreadsheet_computes_a_number(api: Any
     ]
 
 
-async def test_the_month_is_that_of_the_promised_day_wherever_it_ends(api: Any) -> None:
-    log = LogBuilder(api.connection, api.keyring)
-    for place, hours in enumerate((-10, -5, 0, 5.5, 13)):
-        zone = timezone(timedelta(hours=hours))
-        for day, name in (("2026-03-01", "A"), ("2026-03-31", "B")):
-            reading = scan(
-                f"{name}{place}",
-                0,
-                Status.IN_TRANSIT,
-                native_id=f"{name}{place}",
-                estimated_delivery=day,
-            )
-            await log.append(
-                replace(reading, time=replace(reading.time, instant=MORNING.astimezone(zone)))
-            )
-    (group,) = (await api.get(f"{PATH}?since=2026-03-01&until=2026-04-01&by=month")).body["groups"]
-    assert (group["month"], group["overdue"]) == ("2026-03-01", 10)
-    late = (await api.get(f"{PATH}/late?since=2026-03-31&until=2026-04-01")).body["items"]
-    assert sorted(each["tracking_number"] for each in late) == [f"B{place}" for place in range(5)]
-    assert {each["promised_for"] for each in late} == {"2026-03-31"}
-
-
 async def test_what_is_corrected_or_cancelled_is_counted_as_it_is_now(api: Any) -> None:
     log = LogBuilder(api.connection, api.keyring)
     reading = scan("A1", 0, Status.IN_TRANSIT, native_id="a", estimated_delivery="2026-03-02")

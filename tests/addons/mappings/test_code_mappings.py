@@ -4,12 +4,10 @@ refused.
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from events.carriers import CARRIERS
 from statesvc.addons.mappings.preview import MappingPreview
 from statesvc.api.call_limits import CallLimits
 from tests.world.worker_harness import WorkerHarness
@@ -57,12 +55,6 @@ def easypost(number: str, status: str, detail: str) -> bytes:
     return json.dumps(
         {"object": "Event", "description": "tracker.updated", "result": tracker}
     ).encode()
-
-
-@pytest.fixture
-def royal(harness: WorkerHarness) -> WorkerHarness:
-    harness.context = replace(harness.context, carriers=CARRIERS)
-    return harness
 
 
 async def push_unknown(royal: WorkerHarness, count: int) -> None:
@@ -223,15 +215,6 @@ async def test_texts_are_shown_to_those_who_may_read_them_and_stand_nowhere_in_c
     assert await royal.value("SELECT count(*) FROM statesvc.mapped_text") == 0
 
 
-async def test_a_reason_narrows_a_code_down(api: Any) -> None:
-    narrow = {**LESSON, "raw_reason": "07"}
-    taught = (await post(api, MAPPINGS, **narrow, why="their letter", force=True)).body
-    assert taught["raw_reason"] == "07"
-    assert (await post(api, f"{MAPPINGS}/preview", **{**narrow, "raw_reason": "08"})).body[
-        "replaces"
-    ] == 0
-
-
 async def test_of_two_operators_who_map_a_code_at_once_one_is_refused(
     api: Any, royal: WorkerHarness
 ) -> None:
@@ -280,23 +263,6 @@ async def test_a_mapping_that_no_event_meets_is_refused_unless_forced(
         assert "no event has this code" in refused.body["detail"], raw_code
         assert await royal.value("SELECT count(*) FROM statesvc.code_mapping") == mapped
         assert (await post(api, MAPPINGS, **wanted, force=True)).status == 201, raw_code
-
-
-async def test_type_and_code_are_taken_as_the_history_joins_them(
-    api: Any, royal: WorkerHarness
-) -> None:
-    await royal.push(easypost("EZ1", "in_transit", "seen"), carrier_id="easypost")
-    await royal.work()
-    (unknown,) = (await get(api, "/v1/unmapped-codes")).body["items"]
-    assert unknown["carrier_code"] == "in_transit/seen"
-    path = "/v1/carriers/easypost/mappings"
-    joined: dict[str, Any] = {
-        "raw_code": unknown["carrier_code"],
-        "meaning": {"status": "in_transit"},
-    }
-    assert (await post(api, f"{path}/preview", **joined)).body["events"] == 1
-    taught = (await post(api, path, **joined, why="their list")).body
-    assert (taught["raw_type"], taught["raw_code"]) == ("in_transit", "seen")
 
 
 async def test_what_makes_no_sense_is_refused(api: Any) -> None:

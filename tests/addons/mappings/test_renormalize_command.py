@@ -6,13 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.addons.mappings.test_code_mapping_commands import royal
 from tests.addons.mappings.test_code_mappings import royalmail, statuses
 from tests.world.api import Api
 from tests.world.shell import Shell
 from tests.world.worker_harness import WorkerHarness
 
-__all__ = ["royal"]
 _PATH = "/v1/carriers/royalmail/renormalize"
 
 
