@@ -4,14 +4,10 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
-import aio_pika
 import orjson
 import pytest
-from cloudevents.core.bindings import amqp, kafka
-from cloudevents.core.formats.json import JSONFormat
 
-from statesvc.addons.brokers import jetstream, rabbitmq
-from statesvc.addons.brokers import kafka as our_kafka
+from statesvc.addons.brokers import jetstream
 from statesvc.addons.brokers.kit import CloudEvent, cloud_event
 from statesvc.delivery.outgoing import Outgoing
 
@@ -56,30 +52,6 @@ def event() -> CloudEvent:
 def without_signature(headers: dict[str, Any]) -> dict[str, Any]:
     assert {name: headers[name] for name in SIGNATURE} == SIGNATURE
     return {name: value for name, value in headers.items() if name not in SIGNATURE}
-
-
-def test_for_kafka_the_sdk_reads_what_was_meant(event: CloudEvent) -> None:
-    headers = dict(our_kafka.headers_of(event))
-    assert {name: headers.pop(name).decode() for name in SIGNATURE} == SIGNATURE
-    message = kafka.KafkaMessage(
-        headers=headers, key=event.partition_key.encode(), value=event.data
-    )
-    read = kafka.from_binary(message, JSONFormat())
-    assert read.get_attributes() == EXPECTED
-    assert read.get_data() == DATA
-    assert message.key == SHIPMENT.encode()
-
-
-def test_for_rabbitmq_the_sdk_reads_what_was_meant(event: CloudEvent) -> None:
-    message = aio_pika.Message(event.data, **rabbitmq.properties_of(event))
-    properties = {"content-type": message.content_type}
-    read = amqp.from_binary(
-        amqp.AMQPMessage(properties, without_signature(dict(message.headers)), message.body),
-        JSONFormat(),
-    )
-    assert read.get_attributes() == EXPECTED
-    assert read.get_data() == DATA
-    assert (message.message_id, message.delivery_mode) == ("n1-7", aio_pika.DeliveryMode.PERSISTENT)
 
 
 def test_for_nats_every_attribute_is_a_header_and_the_id_is_what_the_stream_dedupes_by(

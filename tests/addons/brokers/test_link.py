@@ -92,16 +92,6 @@ async def never() -> None:
     await asyncio.Event().wait()
 
 
-async def test_all_that_wait_share_one_connection_and_it_stays_open(client: FakeClient) -> None:
-    async with links() as ours:
-        answers = await asyncio.gather(*(ours.send(target(), OUTGOING) for _ in range(20)))
-        assert {answer.outcome for answer in answers} == {AttemptOutcome.DELIVERED}
-        assert {answer.response for answer in answers} == {b"stored"}
-        await ours.send(target(), OUTGOING)
-        assert (len(client.connections), ours.open_count) == (1, 1)
-    assert not client.connections[0].is_open
-
-
 async def test_other_targets_and_logins_have_their_own(client: FakeClient) -> None:
     async with links() as ours:
         for destination in (
@@ -111,14 +101,6 @@ async def test_other_targets_and_logins_have_their_own(client: FakeClient) -> No
         ):
             await ours.send(destination, OUTGOING)
         assert client.logins == [None, None, Login("u", "p")]
-
-
-async def test_a_lost_connection_is_opened_again(client: FakeClient) -> None:
-    async with links() as ours:
-        await ours.send(target(), OUTGOING)
-        client.connections[0].is_open = False
-        assert (await ours.send(target(), OUTGOING)).outcome is AttemptOutcome.DELIVERED
-        assert len(client.connections) == 2
 
 
 async def test_failures_to_connect_reach_all_and_the_next_try_waits_a_jittered_pause(
@@ -235,11 +217,3 @@ async def test_there_are_never_more_than_the_bound_the_longest_idle_gives_way(
         for name in latest:
             await ours.send(target(name), OUTGOING)
         assert len(client.connections) == before
-
-
-async def test_a_missing_client_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "find_spec", lambda _package: None)
-    async with links() as ours:
-        answer = await ours.send(target(), OUTGOING)
-    assert answer.outcome is AttemptOutcome.CLIENT_MISSING
-    assert "statesvc[nats]" in answer.detail

@@ -1,97 +1,49 @@
-"""The loop of a transfer without a broker: lost, refused, and what it makes of one file."""
+"""A transfer from a file: lost, refused, and what becomes of its lines."""
 
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from events.carriers import CARRIERS
 from statesvc.addons.shovel import transfer as loop
-from statesvc.addons.shovel.source_message import ShovelError, SourceLostError, Taken
-from statesvc.addons.shovel.task_mapping import parse_mapping
-from statesvc.addons.shovel.transfer import Pace, TransferTask, transfer
+from statesvc.addons.shovel.source_message import ShovelError, SourceLostError
+from statesvc.addons.shovel.sources import LineSource
 from tests.addons.shovel.conftest import World
 from tests.world.celery_fleet import TASK
-from tests.world.shovel_story import MAPPING, body
+from tests.world.shovel_story import body
 
 
-class FakeSource:
-    """Refuses, or is lost, as often as it is given errors for; then it is empty."""
+@pytest.fixture
+def errors(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
+    """Errors of a file when it is opened: each once, after the check at the start."""
+    errors: list[Exception] = []
+    opened = LineSource.open
+    checked = []
 
-    def __init__(self, *errors: Exception) -> None:
-        self.errors = list(errors)
-        self.opened = 0
+    async def failing(source: LineSource) -> None:
+        checked.append(True)
+        if len(checked) > 1 and errors:
+            raise errors.pop(0)
+        await opened(source)
 
-    async def open(self) -> None:
-        self.opened += 1
-        if self.errors:
-            raise self.errors.pop(0)
-
-    async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
-        del limit, wait_seconds
-        return []
-
-    async def acknowledge(self, taken: Sequence[Taken]) -> None:
-        del taken
-
-    async def waiting(self) -> int:
-        return 0
-
-    async def sample(self, limit: int) -> Sequence[Taken]:
-        del limit
-        return []
-
-    async def close(self) -> None:
-        pass
+    monkeypatch.setattr(LineSource, "open", failing)
+    monkeypatch.setattr(loop, "_AGAIN_SECONDS", 0)
+    return errors
 
 
-def task(source: FakeSource, *, asks_max: int, heard: list[str]) -> TransferTask:
-    asked: list[None] = []
-
-    def stopping() -> bool:
-        asked.append(None)
-        return len(asked) > asks_max
-
-    nothing: Any = None
-    return TransferTask(
-        source=source,
-        mapping=parse_mapping(MAPPING, name="m", carriers=CARRIERS),
-        pool=nothing,
-        keyring=nothing,
-        backup=None,
-        actor="test",
-        batch_max=10,
-        until_empty=True,
-        pace=Pace(None),
-        stopping=stopping,
-        report=lambda _totals: None,
-        notice=heard.append,
-    )
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_AGAIN_SECONDS", "_IDLE_SECONDS"):
-        monkeypatch.setattr(loop, name, 0)
-
-
-async def test_a_source_that_is_lost_or_starting_is_opened_again() -> None:
-    heard: list[str] = []
-    source = FakeSource(SourceLostError("gone"), ShovelError("no such queue"))
-    await transfer(task(source, asks_max=9, heard=heard))
-    assert (source.opened, heard) == (3, ["gone; trying again", "no such queue; trying again"])
-
-
-async def test_a_source_that_goes_on_refusing_ends_the_transfer(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.usefixtures("own_processes")
+async def test_a_source_that_is_lost_or_starting_is_opened_again_for_a_minute(
+    world: World, tmp_path: Path, errors: list[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    path = tmp_path / "old.ndjson"
+    path.write_text(json.dumps({"task": TASK, "id": "one", "args": [body(1)]}))
+    errors += [SourceLostError("gone"), ShovelError("no such queue")]
+    assert "1 taken: 1 into the inbox" in await world.shovel(str(path))
     monkeypatch.setattr(loop, "_REFUSED_SECONDS_MAX", -1)
-    with pytest.raises(ShovelError, match="no such queue"):
-        await transfer(task(FakeSource(*[ShovelError("no such queue")] * 2), asks_max=9, heard=[]))
+    errors += [ShovelError("no such queue")] * 3
+    assert "no such queue" in await world.shovel(str(path), exit_code=1)
 
 
 @pytest.mark.usefixtures("own_processes")
@@ -123,7 +75,7 @@ async def test_a_message_that_can_not_be_read_stops_the_transfer_and_processes_i
 
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize("batch", ["100", "1"])
-async def test_another_task_with_an_id_that_was_there_is_another_message(
+async def test_another_message_with_an_id_that_was_there_is_a_dead_letter_and_counted(
     world: World, tmp_path: Path, batch: str
 ) -> None:
     first, other = ({"task": TASK, "id": "one", "args": [body(number)]} for number in (1, 2))
@@ -140,12 +92,14 @@ async def test_another_task_with_an_id_that_was_there_is_another_message(
     path = tmp_path / "old.ndjson"
     path.write_text("\n".join(map(json.dumps, lines)))
     said = await world.shovel(str(path), "--batch", batch)
-    assert "7 taken: 3 into the inbox, 2 to the dead letters, 2 were there already" in said
-    bodies = sorted(arrived.body.decode() for arrived in await world.arrived())
-    assert bodies == sorted([body(1), body(1), body(2)])
-    assert [cause for cause, _ in await world.dead_letters()] == ["unmapped_task"] * 2
+    assert "7 taken: 2 into the inbox, 3 to the dead letters, 2 were there already" in said
+    assert "2 of the dead letters have the id of another message and other content" in said
+    assert [arrived.body.decode() for arrived in await world.arrived()] == [body(1), body(1)]
+    query = "SELECT cause, count(*)::int FROM statesvc.dead_letter GROUP BY 1 ORDER BY 1"
+    assert await world.rows(query) == [("reused_task_id", 2), ("unmapped_task", 1)]
     again = await world.shovel(str(path), "--batch", batch)
     assert "7 taken: 0 into the inbox, 0 to the dead letters, 7 were there already" in again
+    assert "have the id" not in again
 
 
 @pytest.mark.usefixtures("own_processes")
