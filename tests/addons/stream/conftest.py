@@ -5,19 +5,15 @@ the sealer make it grow.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import orjson
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application
 
-from events.crypto.sealing import SealingKey
-from events.entry.kinds import Provenance, rfc3339
-from events.event import Reading
-from events.identity.ids import identify
+from events.entry.kinds import rfc3339
 from statesvc.addons.stream import tickets as ticket_operations
 from statesvc.addons.stream.routes import stream_route
 from statesvc.addons.stream.streams import StreamLimits, Streams
@@ -25,8 +21,6 @@ from statesvc.addons.stream.tickets import Tickets
 from statesvc.api import transition_operations
 from statesvc.api.call_limits import CallLimits
 from statesvc.api.served_context import served_context
-from statesvc.append.append_batch import AppendBatch
-from statesvc.append.transaction import append
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.wakeup import SEALED, notify
@@ -37,10 +31,9 @@ from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.http.operation import routes_of
 from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
-from statesvc.reading.read_message import Read
 from statesvc.telemetry.metrics import Telemetry
 from tests.addons.stream.event_source import EventSource, event_source
-from tests.world.log_builder import MORNING, WAY, LogBuilder, log_builder, scan
+from tests.world.log_builder import WAY, LogBuilder, log_builder, scan
 
 LIMITS = PoolLimits(
     connections_max=4,
@@ -80,42 +73,11 @@ class Stage:
         await notify(self.log.connection, SEALED)
 
     async def move(self, parcels: Sequence[str], *, carrier_id: str = "ups") -> None:
-        """Move each parcel its whole way: five transitions a parcel, a message
-        each, in one transaction.
-        """
-        readings = [
-            (scan(number, place, status)) for number in parcels for place, status in enumerate(WAY)
-        ]
-        await self.say_all(readings, carrier_id=carrier_id)
-
-    async def say_all(self, readings: Sequence[Reading], *, carrier_id: str = "ups") -> None:
-        """Apply a message a reading, in one transaction, as a worker's batch."""
-        source = Provenance(
-            message_id=uuid4(),
-            body_commitment=bytes(32),
-            received_at=MORNING,
-            normalizer=carrier_id,
-            normalizer_version="1",
-        )
-        reads = [
-            Read(
-                source=replace(source, message_id=uuid4()),
-                carrier_id=carrier_id,
-                events=(
-                    identify(
-                        reading,
-                        carrier_id=carrier_id,
-                        digest=self.log.keyring.carrier_digest(carrier_id),
-                    ),
-                ),
-                rejections=(),
-                body_key=SealingKey.fresh(),
-                sealed_key=b"",
-            )
-            for reading in readings
-        ]
+        """Move each parcel its whole way in one transaction: five transitions a parcel."""
         async with self.log.connection.transaction():
-            await append(AppendBatch(self.log.connection, self.log.keyring, reads, "worker-1"))
+            for place, status in enumerate(WAY):
+                scans = (scan(number, place, status) for number in parcels)
+                await self.log.append(*scans, carrier_id=carrier_id, commit=False)
 
     async def truth(self) -> list[dict[str, Any]]:
         """Return what the stream of the whole log must say, by another query."""
