@@ -1,9 +1,8 @@
 """`GET /v1/stream`: transitions as Server-Sent Events, from the sealed log.
 
 ```
-checkpoint --wake-up--> Tail (a reader per process) --> Window (newest transitions, encoded once)
-                                                          --> Follower --> Channel --> client
-                  pages of the log, for clients behind -------^
+checkpoint --wake-up--> Follower, with its next index --> Channel --> client
+                            Pages of the log, each read and encoded once for all
 ```
 The log is the buffer: the state of a client is its next index, so no transition is lost or repeated
 however often it comes back, and a slow reader costs other clients no time.

@@ -1,12 +1,8 @@
 """A client of the stream: its next index, and the loop that sends it the transitions from there on.
 
-```
-behind the window --> its own pages of the log --> inside the window --> at its end: sleeps, pings
-```
-Sending waits for the client, and the window does not: a client that falls out of it is merely
-behind again. Its place is its own index alone, so it can neither miss a transition nor see it
-twice, whichever way it reads. A stalled reader costs memory here: it is cut off, and comes back by
-its last id.
+Its place is its own index alone, so it can neither miss a transition nor see it twice. Sending
+waits for the client, and other clients do not. A stalled reader costs memory here: it is cut off,
+and comes back by its last id.
 """
 
 import asyncio
@@ -17,12 +13,11 @@ from enum import StrEnum
 from typing import Final
 
 import aiohttp
-import psycopg
 import structlog
 from aiohttp import web
 
-from statesvc.addons.stream.tail import Pages
-from statesvc.addons.stream.window import PING, Frame, Window
+from statesvc.addons.stream.frame_pages import FramePage, Pages
+from statesvc.addons.stream.frames import PING, Frame
 from statesvc.api.transition_operations import TransitionChoice
 from statesvc.files.archive_errors import UnreadableArchiveError
 from statesvc.log.feed import MissingEntryError
@@ -114,19 +109,19 @@ class Follower:
         self,
         channel: Channel,
         *,
-        window: Window,
         pages: Pages,
         selection: TransitionChoice,
         next_index: int,
+        epoch: int,
         may_go_on: Callable[[], Awaitable[bool]],
         count: Callable[[int], None],
         ping_seconds: float = PING_SECONDS,
     ) -> None:
         self._channel = channel
-        self._window = window
         self._pages = pages
         self._selection = selection
         self._next_index = next_index
+        self._epoch = epoch
         self._may_go_on = may_go_on
         self._count = count
         self._ping_seconds = ping_seconds
@@ -136,10 +131,10 @@ class Follower:
 
     @property
     def is_behind(self) -> bool:
-        """True if it reads its own pages."""
-        return self._next_index < self._window.begin
+        return self._pages.is_behind(self._next_index)
 
     def wake(self) -> None:
+        """Have it read on: the log may have grown."""
         self._woken.set()
 
     def end(self, why: StreamEnd) -> None:
@@ -166,8 +161,6 @@ class Follower:
             return StreamEnd.SLOW
         except (OSError, aiohttp.ClientError):
             return StreamEnd.CLOSED
-        except psycopg.Error as error:
-            _log.warning("stream_not_read", error=error)
         except (MissingEntryError, UnreadableArchiveError) as error:
             _log.error("stream_log_incomplete", why=str(error))
         finally:
@@ -178,12 +171,19 @@ class Follower:
         loop = asyncio.get_running_loop()
         ping_at = loop.time() + self._ping_seconds
         while self._end is None:
-            # before the step: a wake-up during it must lead to another one
-            self._woken.clear()
-            if not await self._advance():
-                with suppress(TimeoutError):
-                    async with asyncio.timeout_at(ping_at):
-                        await self._woken.wait()
+            page = await self._next_page(until=ping_at)
+            if page is not None:
+                if page.epoch != self._epoch:
+                    # the new log may lack entries that the client has seen
+                    return StreamEnd.FORKED
+                await self._send(
+                    [
+                        frame
+                        for frame in page.frames
+                        if self._selection.takes(carrier_id=frame.carrier_id, status=frame.status)
+                    ]
+                )
+                self._next_index = page.end
             if loop.time() >= ping_at:
                 # at pings, not at each frame: it asks the database, and a revoked key may go on for
                 # some seconds
@@ -193,24 +193,18 @@ class Follower:
                 ping_at = loop.time() + self._ping_seconds
         return self._end
 
-    async def _advance(self) -> bool:
-        """Advance by a step; return False at the end."""
-        before = self._next_index
-        if self.is_behind:
-            page = await self._pages.older(before, end=self._window.begin, epoch=self._window.epoch)
-            await self._send(
-                [
-                    frame
-                    for frame in page.frames
-                    if self._selection.takes(carrier_id=frame.carrier_id, status=frame.status)
-                ]
-            )
-            self._next_index = page.end
-        else:
-            step = self._window.step(before, self._selection, limit=FRAMES_A_SEND)
-            await self._send(step.frames)
-            self._next_index = step.next_index
-        return self._next_index > before
+    async def _next_page(self, *, until: float) -> FramePage | None:
+        """Return the next page that is not empty; None: there was none until then."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                while self._end is None:
+                    # before the read: a wake-up during it must lead to another one
+                    self._woken.clear()
+                    page = await self._pages.read(self._next_index, epoch=self._epoch)
+                    if page.end > self._next_index or page.epoch != self._epoch:
+                        return page
+                    await self._woken.wait()
+        return None
 
     async def _send(self, frames: Sequence[Frame]) -> None:
         for place in range(0, len(frames), FRAMES_A_SEND):

@@ -6,9 +6,9 @@ from typing import Annotated, Final, Self, cast
 from aiohttp import web
 from pydantic import Field, model_validator
 
+from statesvc.addons.stream.frames import StreamedData
 from statesvc.addons.stream.streams import EVENT_STREAM, StreamLimits, Streams
 from statesvc.addons.stream.tickets import PATH, Tickets
-from statesvc.addons.stream.window import StreamedData
 from statesvc.api import kit
 from statesvc.api.transition_operations import TransitionChoice
 from statesvc.database.wakeups.wakeup import SEALED

@@ -1,4 +1,4 @@
-"""All streams of this process: admission, shedding and their shared window."""
+"""All streams of this process: admission, shedding, and waking them as the log grows."""
 
 import asyncio
 import random
@@ -13,11 +13,13 @@ from aiohttp import hdrs, web
 
 from statesvc.addons.stream.admission import CHECK_SECONDS, CLOSED_SECONDS, Admission, LoadShedder
 from statesvc.addons.stream.follower import PING_SECONDS, Channel, Follower, StreamEnd
-from statesvc.addons.stream.tail import ENTRIES_MAX, Hearing, Pages, Tail
-from statesvc.addons.stream.window import FRAMES_MAX, Window, opening_frame, reset_frames
+from statesvc.addons.stream.frame_pages import ENTRIES_MAX, Pages
+from statesvc.addons.stream.frames import opening_frame, reset_frames
 from statesvc.api.log_operations import lost_cursor
 from statesvc.api.transition_operations import TransitionChoice
+from statesvc.background.waiting import set_within
 from statesvc.database.pool import Connections
+from statesvc.database.wakeups.listener import Listener
 from statesvc.http.keys.api_keys import Keys, caller_of
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.problem import Code, Problem
@@ -34,6 +36,8 @@ _HEADERS: Final = {
 }
 _ANY_ORIGIN: Final = {hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: "*"}
 _RETRY_SECONDS: Final = (1.0, 5.0)
+SWEEP_SECONDS: Final = 30.0
+_SWEEP_SECONDS_WITHOUT_LISTENER: Final = 0.5
 
 _log = structlog.get_logger()
 
@@ -46,7 +50,6 @@ class StreamLimits:
     clients_per_key_max: int
     send_seconds: float
     ping_seconds: float = PING_SECONDS
-    window_frames: int = FRAMES_MAX
     page_entries: int = ENTRIES_MAX
     check_seconds: float = CHECK_SECONDS
     """Time between two looks at whether streams must be shed."""
@@ -56,7 +59,8 @@ class StreamLimits:
 class Streams:
     """Runs along with the server.
 
-    `pressure`: whether another part of the process runs short of resources.
+    `woken` is set on each publication; this is its only consumer. `pressure`: whether another
+    part of the process runs short of resources.
     """
 
     def __init__(
@@ -65,7 +69,7 @@ class Streams:
         *,
         archive: History,
         keys: Keys,
-        listener: Hearing,
+        listener: Listener,
         woken: asyncio.Event,
         telemetry: Telemetry,
         limits: StreamLimits,
@@ -76,13 +80,8 @@ class Streams:
         self._limits = limits
         self._pressure = pressure
         self._pages = Pages(pool, archive, entries_max=limits.page_entries)
-        self._tail = Tail(
-            self._pages,
-            window=Window(frames_max=limits.window_frames),
-            hearing=listener,
-            woken=woken,
-            forked=lambda: self._end_all(StreamEnd.FORKED),
-        )
+        self._listener = listener
+        self._woken = woken
         self._admission = Admission(
             clients_max=limits.clients_max, clients_per_key_max=limits.clients_per_key_max
         )
@@ -94,17 +93,24 @@ class Streams:
         telemetry.observe(gauges.STREAM_CLIENTS, self._clients)
 
     async def run(self) -> None:
-        """Read the log's end for all streams, and check the load, until `stop`."""
+        """Wake the streams at each publication, and check the load, until `stop`."""
         watch = asyncio.create_task(self._watch(), name="stream-watch")
         try:
-            await self._tail.run()
+            while not self._stopping.is_set():
+                # a wake-up can be lost while the listener reconnects: the sweep bounds the delay
+                sweep = SWEEP_SECONDS if self._listener.is_up else _SWEEP_SECONDS_WITHOUT_LISTENER
+                await set_within(self._woken, sweep)
+                self._woken.clear()
+                self._pages.renew()
+                for follower in self._followers:
+                    follower.wake()
         finally:
             watch.cancel()
 
     def stop(self) -> None:
         """End all streams at once and refuse new ones. Idempotent, safe before `run`."""
         self._stopping.set()
-        self._tail.stop()
+        self._woken.set()
         self._end_all(StreamEnd.STOPPING)
 
     async def serve(
@@ -142,10 +148,10 @@ class Streams:
             next_index = end.tree_size if seen is None or is_of_another_log else seen.index + 1
             follower = Follower(
                 channel,
-                window=self._tail.window,
                 pages=self._pages,
                 selection=selection,
                 next_index=next_index,
+                epoch=end.epoch,
                 count=self._telemetry.stream_transitions.add,
                 may_go_on=lambda: self._may_go_on(request),
                 ping_seconds=self._limits.ping_seconds,
@@ -163,14 +169,12 @@ class Streams:
             # it may have begun to stop while the log was asked
             self._check_open()
             # before the first byte: what is published from here on wakes it
-            self._tail.join(follower, end)
             self._followers.add(follower)
             self._occupied.set()
             try:
                 await response.prepare(request)
                 ended = await follower.run(opening)
             finally:
-                self._tail.leave(follower)
                 self._followers.discard(follower)
         self._telemetry.stream_ends.add(1, {"cause": ended.value})
         return response
