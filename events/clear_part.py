@@ -76,7 +76,6 @@ def stand_in(text: str, carrier_id: str, digest: Digest) -> str:
 
 
 def split(raw: Raw, place: EventPlace, *, carrier_id: str, digest: Digest) -> Split:
-    """Split a statement into its clear and its sealed part."""
     clear, sealed_raw = _raw_parts(raw, carrier_id, digest)
     shown, sealed_place = _place_parts(place, carrier_id, digest)
     return Split(clear, shown, sealed_raw, sealed_place)

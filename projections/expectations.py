@@ -246,7 +246,6 @@ def _printed_day(printed: str) -> date | None:
 
 
 def _end_of_day(day: date, where: datetime) -> datetime:
-    """Return the midnight that ends `day` in the offset of `where`."""
     return datetime(day.year, day.month, day.day, tzinfo=where.tzinfo) + _DAY
 
 

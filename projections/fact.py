@@ -165,7 +165,6 @@ def _sort_key(fact: Fact) -> SortKey:
 
 
 def fact_from_canonical(document: Mapping[str, Any]) -> Fact:
-    """Return the fact of an event in the log, from its parsed canonical bytes."""
     return fact_from_log(convert(document, LoggedFact))
 
 

@@ -150,7 +150,6 @@ def _anchor_key(run: ShipmentState, anchor: str | None) -> SortKey | None:
 
 
 def _enrich(run: ShipmentState, fact: Fact, anchor_key: SortKey) -> None:
-    """Apply one enrichment of the event with the key `anchor_key`."""
     _saw(run, fact)
     anchor = fact.anchor or ""
     if fact.estimated_delivery is not None:

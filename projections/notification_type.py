@@ -34,7 +34,6 @@ def is_of_operator(kind: str) -> bool:
 
 
 def type_of_observation(kind: Expectation) -> NotificationType:
-    """Return the type for an expectation that was not met."""
     return NotificationType(f"shipment.{kind}")
 
 

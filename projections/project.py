@@ -64,7 +64,6 @@ class Change:
 
     @property
     def is_transition(self) -> bool:
-        """True if the status moved."""
         return self.from_status != self.to_status
 
 

@@ -43,7 +43,6 @@ def is_observation(canonical: bytes) -> bool:
 
 
 def observed_from_log(canonicals: Iterable[bytes]) -> Observed:
-    """Return the observations among these entries, which may be in any order."""
     found = (_decode(canonical) for canonical in canonicals if is_observation(canonical))
     return tuple(sorted({(one.kind, one.details.cause) for one in found}))
 

@@ -123,7 +123,6 @@ class ShipmentState:
 
     @property
     def estimated_delivery(self) -> str | None:
-        """Estimate as the carrier printed it."""
         return self.estimate.value if self.estimate else None
 
     @property

@@ -93,11 +93,9 @@ class Keyring:
         ).derive(self.digest_key)
 
     def seal_shipment_key(self, key: SealingKey, shipment_id: UUID) -> bytes:
-        """Seal a shipment's own key under the master key."""
         return self.master.wrap(key, shipment_context(shipment_id))
 
     def open_shipment_key(self, sealed: bytes, shipment_id: UUID) -> SealingKey:
-        """Open the key of a shipment as its stream row holds it."""
         return self.master.unwrap(sealed, shipment_context(shipment_id))
 
 

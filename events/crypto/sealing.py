@@ -103,7 +103,6 @@ class SealingKey:
         return self.seal(key.key, context)
 
     def unwrap(self, sealed: bytes, context: bytes) -> "SealingKey":
-        """Open the output of `wrap`."""
         return SealingKey(self.open(sealed, context))
 
 

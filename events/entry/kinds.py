@@ -100,7 +100,6 @@ def _isoformat(instant: datetime) -> str:
 
 
 def offset_seconds(instant: datetime) -> int:
-    """Return the offset from UTC in which a time was stated."""
     offset = instant.utcoffset()
     return 0 if offset is None else round(offset.total_seconds())
 
@@ -195,7 +194,6 @@ def _source(source: Provenance) -> dict[str, Any]:
 
 
 def raw_document(event: Event) -> dict[str, Any]:
-    """Build the carrier's own words, without absent fields."""
     stated = {
         "time": event.occurred_at_raw,
         "zone": event.raw_zone,
@@ -208,7 +206,6 @@ def raw_document(event: Event) -> dict[str, Any]:
 
 
 def raw_words(raw: Raw) -> dict[str, Any]:
-    """Build the codes alone."""
     words = {
         "type": raw.type,
         "code": raw.code,
@@ -219,7 +216,6 @@ def raw_words(raw: Raw) -> dict[str, Any]:
 
 
 def read_raw(words: Mapping[str, Any]) -> Raw:
-    """Read the output of `raw_words`."""
     return Raw(
         type=words.get("type"),
         code=words.get("code"),

@@ -25,12 +25,10 @@ class PackedKeys:
 
 
 def unpack(ids: bytes, values: bytes | None) -> PackedKeys:
-    """Unpack the columns of the shipment's row."""
     return PackedKeys(frozenset(chunks(ids)), frozenset(chunks(values or b"")))
 
 
 def chunks(packed: bytes) -> list[bytes]:
-    """Split a column into its digests, in their order."""
     return [packed[at : at + PACKED_BYTES] for at in range(0, len(packed), PACKED_BYTES)]
 
 

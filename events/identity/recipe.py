@@ -147,7 +147,6 @@ def names_of(recipe: Recipe, stated: Stated) -> tuple[str, str]:
 
 
 def shipment_names(carrier_id: str, number: str, discriminator: str) -> str:
-    """Return the first part of an identity: the shipment."""
     return _SEPARATOR.join(("d1", carrier_id, number, discriminator))
 
 
@@ -165,7 +164,6 @@ def words_of(
 
 
 def joined_names(shipment: str, words: tuple[str, str], time: str) -> str:
-    """Join the parts of a scan's identity."""
     return f"{shipment}{_SEPARATOR}{words[0]}{_SEPARATOR}{time}{words[1]}"
 
 

@@ -157,7 +157,6 @@ class NoteSigner:
 
     @classmethod
     def fresh(cls, name: str) -> Self:
-        """Generate a random key."""
         return cls(
             name,
             Ed25519PrivateKey.generate().private_bytes(
@@ -177,7 +176,6 @@ class NoteSigner:
         return self._key.sign(data)
 
     def signature_line(self, text: bytes) -> str:
-        """Return the line that this key puts under a note."""
         return f"— {self.verifier.name} {_base64(self.verifier.key_id + self.sign(text))}\n"
 
     def cosignature_line(self, text: bytes, seconds: int) -> str:
@@ -213,8 +211,6 @@ def _cosigning_key(name: str, seed: bytes) -> MLDSA44PrivateKey | None:
 
 @value(frozen=True, slots=True)
 class Checkpoint:
-    """Content of a tree head."""
-
     origin: str
     size: int
     root: bytes

@@ -39,11 +39,9 @@ class CompactRange:
 
     @property
     def roots(self) -> tuple[bytes, ...]:
-        """Roots of the perfect subtrees, from left to right."""
         return tuple(self._roots)
 
     def copy(self) -> Self:
-        """Return a copy that grows independently."""
         return type(self)(self.size, self._roots)
 
     def extend(self, leaf_hashes: Iterable[bytes]) -> list[Subtree]:
@@ -78,7 +76,6 @@ class CompactRange:
         self._roots.append(root)
 
     def root(self) -> bytes:
-        """Compute the root hash of the whole tree."""
         if not self._roots:
             return EMPTY_ROOT
         *rest, root = self._roots

@@ -80,7 +80,6 @@ def verify_inclusion(
 def verify_consistency(
     *, first: int, second: int, path: Sequence[bytes], first_root: bytes, second_root: bytes
 ) -> bool:
-    """Return whether `path` proves that the second tree extends the first."""
     if not 0 <= first <= second:
         return False
     if first == second:

@@ -43,7 +43,6 @@ class Inclusion:
 
 
 def tlog_proof(inclusion: Inclusion, note: str) -> str:
-    """Return the proof below a signed head, `note`, as text."""
     hashes = "".join(f"{base64.b64encode(node).decode()}\n" for node in inclusion.path)
     return f"{TLOG_PROOF}\nindex {inclusion.index}\n{hashes}\n{note}"
 

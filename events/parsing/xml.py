@@ -184,5 +184,4 @@ def answers(document: Document) -> Iterator[etree._Element]:
 
 
 def elements(element: etree._Element, path: str) -> Iterator[tuple[int, etree._Element]]:
-    """Yield the elements at `path` with their index."""
     return enumerate(element.iterfind(path))

@@ -121,7 +121,6 @@ class AppendBatch:
 
     @property
     def changes(self) -> list[Change]:
-        """Changes of which subscribers may be notified."""
         return self.projection.changes
 
     @property

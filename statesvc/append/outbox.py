@@ -83,7 +83,6 @@ class OutboxChange:
 
     @classmethod
     def of(cls, change: Change, traceparents: Mapping[UUID, str]) -> Self:
-        """Make a change as the projection found it. `traceparents`: by message."""
         proposal = change.row.proposal
         event = proposal.event
         return cls(
@@ -148,7 +147,6 @@ class ParcelChanges:
     _notified: dict[frozenset[UUID], set[tuple[UUID, int]]] = field(default_factory=dict)
 
     def notifies(self, subscription: LiveSubscription, change: OutboxChange) -> bool:
-        """Return whether a `parcels: once` subscription is notified of the change."""
         source_filter = subscription.sources
         sources = frozenset(
             source.shipment_id

@@ -12,7 +12,6 @@ from statesvc.log.parcel_log import ParcelLog, link_streams, read_parcels
 
 
 def printed_parcels(batch: AppendBatch) -> dict[UUID, UUID]:
-    """Return the parcels that the messages print of their shipments."""
     return {
         proposal.shipment_id: proposal.event.parcel_id
         for proposal in batch.proposals

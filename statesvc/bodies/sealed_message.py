@@ -36,7 +36,6 @@ class SealedMessage:
 
 
 def seal_message(keyring: Keyring, carrier_id: str, body: bytes, headers: str) -> SealedMessage:
-    """Seal a body. The clear text leaves no trace in the result."""
     message_id = new_message_id()
     context = body_context(message_id)
     key = SealingKey.fresh()

@@ -185,7 +185,6 @@ def file_sizes(folder: ArchivePath) -> dict[str, int]:
 
 
 def remove(path: ArchivePath) -> None:
-    """Remove a file for good, if it exists."""
     if isinstance(path, ObjectPath):
         path.delete()
         return
@@ -230,7 +229,6 @@ def version_of(path: ArchivePath) -> tuple[object, ...]:
 
 
 def parquet_source(path: ArchivePath) -> Path | IO[bytes]:
-    """Return the source from which pyarrow reads the file."""
     return path.open() if isinstance(path, ObjectPath) else path
 
 

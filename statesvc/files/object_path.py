@@ -80,7 +80,6 @@ class ObjectPath:
         return True
 
     def open(self, _mode: str = "rb") -> IO[bytes]:
-        """Open for reading, in any order."""
         # the next read is often adjacent; one that is longer goes to the store as it is
         return io.BufferedReader(_ObjectReader(self), _BLOCK_BYTES)
 
@@ -101,7 +100,6 @@ class ObjectPath:
             ]
 
     def sizes(self) -> dict[str, int]:
-        """Return the length in bytes of each file of the folder by its name."""
         with self._asking():
             return {
                 each["path"]: int(each["size"])
@@ -162,7 +160,6 @@ class _ObjectReader(io.RawIOBase):
 
     # what has a buffer has no type in 3.11
     def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401
-        """Read all that is asked for, up to the end of the file."""
         wanted = max(0, min(len(buffer), self._size - self._at))
         buffer[:wanted] = self._path.read_range(self._at, wanted) if wanted else b""
         self._at += wanted

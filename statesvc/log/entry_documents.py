@@ -21,8 +21,6 @@ Format: TypeAlias = Annotated[int, Meta(ge=1, le=FORMAT)]
 
 
 class RawDocument(Struct, frozen=True, gc=False):
-    """The carrier's own words of a statement."""
-
     type: str | None = None
     code: str | None = None
     reason: str | None = None
@@ -184,8 +182,6 @@ class AttemptDocument(Struct, frozen=True, gc=False):
 
 
 class ObservationDocument(Struct, frozen=True, gc=False):
-    """Observation entry: a fact that the service found by itself."""
-
     entry: Literal["observation"]
     format: Format
     shipment_id: str

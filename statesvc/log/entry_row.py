@@ -85,7 +85,6 @@ class LogEntry:
         )
 
     def shipments(self) -> tuple[str, ...]:
-        """Return the shipments that it is about: ids as text."""
         named = dict(zip(self.kind.file_columns, self.values, strict=True))
         if self.kind.name == EntryName.ACTION:
             target = named["target"]

@@ -418,7 +418,6 @@ async def write_conflicts(
     before: int,
     recorded_at: datetime,
 ) -> None:
-    """Append conflicts after `before` other entries of the batch."""
     values = [
         (
             row.conflict.holder,

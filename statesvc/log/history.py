@@ -68,7 +68,6 @@ class History:
             )
 
     async def restore_number(self, connection: Connection, carrier_id: str, number: str) -> None:
-        """Restore all shipments that bear a (normalized) number."""
         if await self._known(connection):
             await self._take_in(
                 connection,

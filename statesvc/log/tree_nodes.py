@@ -21,7 +21,6 @@ _SQL = queries("statesvc.log", "tree_nodes")
 
 
 def split_hashes(joined: bytes) -> list[bytes]:
-    """Split a column of concatenated hashes."""
     return [joined[place : place + HASH_BYTES] for place in range(0, len(joined), HASH_BYTES)]
 
 

@@ -64,7 +64,6 @@ class Erasure:
 
     @property
     def number(self) -> str:
-        """Number in its normalised form, for comparison."""
         return number_of(self.carrier_id, self.tracking_number)
 
 

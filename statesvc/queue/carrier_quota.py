@@ -35,7 +35,6 @@ class CarrierQuota:
 
 
 async def list_quotas(connection: AsyncConnection[Any]) -> list[CarrierQuota]:
-    """Return every quota ever set."""
     return await _select(connection, None)
 
 

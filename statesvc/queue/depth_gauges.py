@@ -30,7 +30,6 @@ class DepthGauges:
         )
 
     def report_to(self, telemetry: Telemetry) -> None:
-        """Show the last reading in every exposition."""
         telemetry.observe(gauges.INBOX_DEPTH, self._inbox)
         telemetry.observe(gauges.INBOX_OLDEST_READY, self._oldest)
         telemetry.observe(gauges.INBOX_OLDEST_HELD, self._oldest_held)

@@ -123,12 +123,10 @@ async def lock_handed_over(connection: Connection, *, limit: int) -> list[Handed
 
 
 async def forget_trials(connection: Connection, trial_ids: Sequence[int]) -> None:
-    """Delete compared trials."""
     await connection.execute(_SQL["forget_trials"], {"trial_ids": list(trial_ids)})
 
 
 async def any_trial(connection: Connection) -> bool:
-    """Return whether any waits, for its candidate or for its comparison."""
     row = await (await connection.execute(_SQL["any_trial"])).fetchone()
     return row is not None and bool(row[0])
 

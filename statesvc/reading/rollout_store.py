@@ -94,8 +94,6 @@ class RolloutSettings:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Refusal of a rollout: the member and the reason."""
-
     member: str
     why: str
 

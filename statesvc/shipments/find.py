@@ -104,7 +104,6 @@ class ShipmentNumber(NamedTuple):
 async def number_of_shipment(
     connection: AsyncConnection[Any], shipment_id: UUID
 ) -> ShipmentNumber | None:
-    """Return the carrier and number of a shipment id; None: no such shipment."""
     row = await (
         await connection.execute(_SQL["number_of_shipment"], {"shipment_id": shipment_id})
     ).fetchone()

@@ -21,7 +21,6 @@ class KnownTexts:
         self._texts: dict[str, Mapping[str, str]] = {}
 
     def spelled_out(self, carrier_id: str, code: str | None) -> str | None:
-        """Return a `carrier_code` with the texts that are known in it."""
         # most codes are in clear: the texts of a carrier are not digested for them
         if code is None or "text-" not in code or carrier_id not in CARRIERS:
             return code

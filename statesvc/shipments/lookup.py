@@ -25,7 +25,6 @@ class PrintedNumber(NamedTuple):
     carrier_id: str | None
 
     def compared(self) -> Sequence[str]:
-        """Return the number as it is compared."""
         # a number means another shipment at each carrier, and each compares it in its own way
         if self.carrier_id is None:
             return numbers_in_any_spelling(self.tracking_number)

@@ -44,7 +44,6 @@ class Opener:
 
     @classmethod
     def of_stream(cls, keyring: Keyring, shipment_id: UUID, sealed_key: bytes | None) -> Self:
-        """Make the opener of a shipment from the `sealed_key` of its stream row."""
         key = None if sealed_key is None else keyring.open_shipment_key(sealed_key, shipment_id)
         return cls(shipment_id=shipment_id, key=key)
 

@@ -28,5 +28,4 @@ def spaced(name: str) -> str:
 
 
 def carrier_name(carrier_id: str) -> str:
-    """Return the carrier's common name."""
     return CARRIERS[carrier_id].name if carrier_id in CARRIERS else carrier_id

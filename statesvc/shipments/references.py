@@ -170,7 +170,6 @@ class ReferenceTooCommonError(LookupError):
 async def read_references(
     connection: AsyncConnection[Any], keyring: Keyring, number: AttachedTo
 ) -> AttachedReferences | None:
-    """Read the present references of the number."""
     row = await (
         await connection.execute(_SQL["attached"], number._asdict(), binary=True)
     ).fetchone()

@@ -8,7 +8,6 @@ _STALLED: Final = "stalled."
 
 
 def named_hours(rules: Mapping[str, Any]) -> Sequence[tuple[str, int | str]]:
-    """Name the hours of rules, sorted by name."""
     flat = dict(rules)
     stalled = flat.pop("stalled", None) or {}
     named = [*((f"{_STALLED}{status}", hours) for status, hours in stalled.items()), *flat.items()]
@@ -16,7 +15,6 @@ def named_hours(rules: Mapping[str, Any]) -> Sequence[tuple[str, int | str]]:
 
 
 def rules_of(hours: Mapping[str, int | str]) -> dict[str, Any]:
-    """Make rules of named hours, as the API takes them."""
     rules: dict[str, Any] = {}
     for name, value in hours.items():
         group = rules.setdefault("stalled", {}) if name.startswith(_STALLED) else rules

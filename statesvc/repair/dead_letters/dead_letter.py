@@ -153,7 +153,6 @@ class DeadLetterFilter:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters of the queries."""
         return {
             "ids": None,
             "kind": self.kind,

@@ -156,7 +156,6 @@ async def find_dead_letter(
 async def describe_dead_letter(
     connection: AsyncConnection[Any], dead_letter_id: int
 ) -> DeadLetterDetails | None:
-    """Return a dead letter with all its facts."""
     found = await find_dead_letter(connection, dead_letter_id)
     if found is None:
         return None

@@ -72,7 +72,6 @@ async def _record_fanouts(connection: Connection, rows: Sequence[Any], *, actor:
 
 
 async def verdicts(connection: Connection, ids: Collection[int]) -> dict[int, ReplayVerdict]:
-    """Return the outcome of dead letters that were put back."""
     cursor = await connection.execute(_SQL["verdicts"], {"ids": list(ids)})
     return {
         dead_letter_id: ReplayVerdict(verdict)

@@ -40,7 +40,6 @@ class RepairRequest:
 
     @property
     def target(self) -> str:
-        """Target of the action that the log names."""
         return (
             f"dead letter {self.ids[0]}"
             if self.ids is not None and len(self.ids) == 1
@@ -129,12 +128,10 @@ class ReplayPlan:
 
     @property
     def replayable(self) -> int:
-        """Number of dead letters that can be replayed."""
         return sum(line.replayable for line in self.lines)
 
     @property
     def obstacles(self) -> Counter[Obstacle]:
-        """Obstacles, and how many they stop."""
         found: Counter[Obstacle] = Counter()
         for line in self.lines:
             found.update(line.obstacles)
@@ -183,7 +180,6 @@ async def newest_dead_letter(connection: Connection) -> int:
 
 
 async def plan_replay(connection: Connection, request: RepairRequest) -> ReplayPlan:
-    """Return the effects of a replay of all present dead letters."""
     # before the count: burials that come meanwhile are in neither plan nor run
     up_to = await newest_dead_letter(connection)
     cursor = await connection.execute(_SQL["plan"], {**request.parameters, "up_to": up_to})

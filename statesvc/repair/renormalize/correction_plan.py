@@ -90,7 +90,6 @@ class RenormalizeReport:
         }
 
     def take_changes(self, changes: Iterable[Change], *, notifications: int) -> None:
-        """Add a batch's changes of shipments."""
         net: dict[UUID, tuple[str, str]] = {}
         for change in changes:
             self.transitions += change.is_transition

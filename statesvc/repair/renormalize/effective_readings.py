@@ -52,7 +52,6 @@ class Effect:
 
 
 def effect_of(document: Document) -> Effect:
-    """Return the effect of a logged event by itself."""
     return Effect(
         status=document.get("status"),
         reason=document.get("reason"),

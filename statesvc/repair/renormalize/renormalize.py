@@ -333,7 +333,6 @@ def _unread(
 async def _caused(
     connection: Connection, shipments: set[UUID], messages: set[UUID]
 ) -> dict[UUID, list[EffectiveReading]]:
-    """Return the events of each message, with their effective readings."""
     cursor = await connection.execute(
         _SQL["histories"], {"shipment_ids": sorted(shipments)}, binary=True
     )
