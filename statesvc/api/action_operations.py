@@ -6,8 +6,13 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from statesvc.api import kit
-from statesvc.log import action_list
-from statesvc.log.action_list import NEWEST_ACTION, ActionFilter, ActionPosition, RecordedAction
+from statesvc.log.actions import (
+    NEWEST_ACTION,
+    ActionFilter,
+    ActionPosition,
+    RecordedAction,
+    read_actions,
+)
 
 Beginning = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
 
@@ -69,9 +74,7 @@ async def list_actions(
         else kit.position_of(filters.cursor, ActionPosition, bound_to)
     )
     async with context.pool.connection() as connection:
-        actions, more = await action_list.list_actions(
-            connection, wanted, before=before, limit=filters.limit
-        )
+        actions, more = await read_actions(connection, wanted, before=before, limit=filters.limit)
     return kit.Page(actions, None if more is None else kit.encode_position(more, bound_to))
 
 

@@ -20,14 +20,18 @@ from statesvc.api import shipment_words as words
 from statesvc.api.parameters import MaxStaleness
 from statesvc.http.preferences import Vocabulary
 from statesvc.shipments.models import DetailedShipment
-from statesvc.shipments.number_search import TooManyMatchesError, number_part, numbers_with
+from statesvc.shipments.number_search import (
+    TooManyMatchesError,
+    likely_searches,
+    number_part,
+    numbers_with,
+)
 from statesvc.shipments.references import (
     AttachedTo,
     ReferenceText,
     ReferenceTooCommonError,
     numbers_of_reference,
 )
-from statesvc.shipments.search_terms import likely_searches
 from statesvc.shipments.shipment_list import (
     BEGINNING_OF_TIME,
     END_OF_TIME,

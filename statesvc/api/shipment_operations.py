@@ -20,10 +20,9 @@ from statesvc.api.parameters import (
     StateParameters,
 )
 from statesvc.api.shipment_pages import Resumed, find_asked, foreign_cursor, next_cursor, resume
-from statesvc.log.history import History
-from statesvc.log.snapshot import take_snapshot
+from statesvc.log.history import History, take_snapshot
 from statesvc.shipments.as_of import Horizon, horizon_at
-from statesvc.shipments.audit_trail import read_audit_trail
+from statesvc.shipments.audit_trail import read_audit_trail, read_observations
 from statesvc.shipments.awaited import awaited_number_at
 from statesvc.shipments.find import (
     FoundShipment,
@@ -34,9 +33,8 @@ from statesvc.shipments.find import (
     other_sources,
     signed_by,
 )
-from statesvc.shipments.known_texts import KnownTexts
 from statesvc.shipments.models import AsOf, Audit, HistoryPage, SameParcel, Shipment, Signed, Signer
-from statesvc.shipments.observation_trail import read_observations
+from statesvc.shipments.personal import KnownTexts
 from statesvc.shipments.references import AttachedTo, awaited_numbers
 from statesvc.shipments.timeline import timeline
 

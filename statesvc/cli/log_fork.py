@@ -16,7 +16,7 @@ from statesvc.database.wakeups.wakeup import LOG, notify
 from statesvc.files.archive_folder import archive_folder
 from statesvc.log.checkpoint_store import checkpoint_store_at
 from statesvc.log.tombstones import TombstoneError
-from statesvc.privacy.replay_tombstones import ReplayedTombstones, ReplayTask, replay_tombstones
+from statesvc.privacy.erasure import ReplayedTombstones, ReplayTask, replay_tombstones
 from statesvc.roles.master_key import open_master_keys
 from statesvc.sealer.fork import Fork, ForkRequest, LostHistory, NoForkError, find_loss, fork
 from statesvc.sealer.leadership import Publication

@@ -16,7 +16,7 @@ from statesvc.cli.session import actor, running_database
 from statesvc.files.archive_folder import archive_folder
 from statesvc.log.history import History
 from statesvc.settings.service_settings import load_settings
-from statesvc.shipments.rebuild.drift import Drift
+from statesvc.shipments.rebuild.folding import Drift
 from statesvc.shipments.rebuild.rebuild import Rebuild
 
 _SHOWN = 50

@@ -3,8 +3,11 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 from uuid import UUID
+
+from psycopg import AsyncConnection
 
 from events.entry.kinds import action_document, leaf
 from statesvc.database.queries import Columns, Sender, byteas, encoded, queries, texts, uuids
@@ -113,3 +116,70 @@ def _ids(targets: Sequence[str], prefix: str) -> list[UUID]:
     """Parse the ids behind a prefix; a number may follow instead, or an operator's own words."""
     named = (target.removeprefix(prefix) for target in targets if target.startswith(prefix))
     return [UUID(each) for each in named if _ID.fullmatch(each)]
+
+
+_LISTED = queries("statesvc.log", "actions")
+
+# Actions that one page searches.
+SCANNED_MAX: Final = 10_000
+
+
+class ActionPosition(NamedTuple):
+    batch_id: int
+    ordinal: int
+
+
+NEWEST_ACTION: Final = ActionPosition(2**63 - 1, 2**31 - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedAction:
+    """An action as its entry says. `details` has its `why`, if one was given."""
+
+    recorded_at: datetime
+    actor: str
+    verb: str
+    target: str
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionFilter:
+    """Prefixes: `rollout.` means all verbs about rollouts; empty means any."""
+
+    actor: str = ""
+    verb: str = ""
+    target: str = ""
+
+
+async def read_actions(
+    connection: AsyncConnection[Any], wanted: ActionFilter, *, before: ActionPosition, limit: int
+) -> tuple[list[RecordedAction], ActionPosition | None]:
+    """Return a page, and the `before` of the next one (None: this is the last).
+
+    A page may be short, or empty, and have a next one.
+    """
+    rows = await (
+        await connection.execute(
+            _LISTED["newest"],
+            {
+                "before_batch": before.batch_id,
+                "before_ordinal": before.ordinal,
+                "actor": wanted.actor,
+                "verb": wanted.verb,
+                "target": wanted.target,
+                "scanned_max": SCANNED_MAX,
+                "found_max": limit,
+            },
+        )
+    ).fetchall()
+    found = [row[3:] for row in rows if row[3] is not None]
+    listed = [
+        RecordedAction(
+            recorded_at=recorded_at, actor=actor, verb=verb, target=target, details=details
+        )
+        for _, _, recorded_at, actor, verb, target, details in found
+    ]
+    if len(found) == limit:
+        return listed, ActionPosition(*found[-1][:2])
+    return listed, ActionPosition(*rows[0][1:3]) if rows and rows[0][0] == SCANNED_MAX else None

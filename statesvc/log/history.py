@@ -231,3 +231,15 @@ async def _in_child(work: Callable[..., T], *arguments: object) -> T:
     finally:
         # not waited for: its end does not concern the caller
         child.shutdown(wait=False)
+
+
+_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# An archived month leaves the tables by DDL, of which an older snapshot would see only a part. None
+# leaves while this lock is held.
+_PARTITIONS: Final = "LOCK TABLE statesvc.event IN ACCESS SHARE MODE"
+
+
+async def take_snapshot(connection: AsyncConnection[Any]) -> None:
+    """Run the first statements of the caller's transaction."""
+    await connection.execute(_SNAPSHOT)
+    await connection.execute(_PARTITIONS)

@@ -5,7 +5,7 @@ letters that name the number are erased after that: they could not be parsed, so
 sealed under the inbox key, not a shipment's.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -21,10 +21,11 @@ from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.actions import ERASE, SHIPMENT, Action, record_actions
-from statesvc.log.tombstones import Tombstone, TombstoneKind
+from statesvc.log.tombstones import Tombstone, TombstoneKind, Tombstones
 from statesvc.reading.pending_trials import erase_trials
 from statesvc.shipments.awaited import forget_awaited
 from statesvc.shipments.references import AttachedTo, erase_references
+from statesvc.subscriptions.key_revocation import revoke_key
 
 _SQL = queries("statesvc.privacy", "erasure")
 Connection = AsyncConnection[Any]
@@ -253,3 +254,81 @@ def names(body: bytes, number: str) -> bool:
     if len(number) < _DISTINCT_CHARACTERS_MIN:
         return any(stands_alone(number, text) for text in texts)
     return any(number in normalize_number(text) for text in texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayTask:
+    """`folder`: the archive of bodies.
+
+    `backup_days`: how long copies of a key may be left in backups.
+    """
+
+    tombstones: Tombstones
+    keyring: Keyring
+    folder: ArchivePath | None
+    actor: str
+    backup_days: int
+
+
+@dataclass(slots=True)
+class ReplayedTombstones:
+    """Tombstones of erasures and revocations that the restore had undone."""
+
+    erased: list[UUID] = field(default_factory=list)
+    revoked: list[str] = field(default_factory=list)
+    retired: list[bytes] = field(default_factory=list)
+    """Ids of signing keys that must not sign again: a fork retires them."""
+
+
+async def replay_tombstones(
+    connection: AsyncConnection[Any], task: ReplayTask
+) -> ReplayedTombstones:
+    """Replay the tombstones, each in its own transaction, as it was done at first; safe to run
+    again. Raises TombstoneError.
+    """
+    replayed = ReplayedTombstones()
+    for tombstone in await task.tombstones.read():
+        match tombstone.kind:
+            case TombstoneKind.SHIPMENT:
+                replayed.erased += await _erase(connection, task, tombstone)
+            case TombstoneKind.API_KEY:
+                if (
+                    await revoke_key(connection, key_id=tombstone.subject, revoked_by=task.actor)
+                    is not None
+                ):
+                    replayed.revoked.append(tombstone.subject)
+            case TombstoneKind.LOG_KEY:
+                replayed.retired.append(bytes.fromhex(tombstone.subject))
+    return replayed
+
+
+async def _erase(
+    connection: AsyncConnection[Any], task: ReplayTask, tombstone: Tombstone
+) -> list[UUID]:
+    row = await (
+        await connection.execute(_SQL["is_erased"], {"shipment_id": tombstone.subject})
+    ).fetchone()
+    if row == (True,):
+        return []
+    erasure = Erasure(
+        carrier_id=tombstone.details["carrier_id"],
+        tracking_number=tombstone.details["number"],
+        discriminator=tombstone.details["discriminator"],
+        why=f"erased before the restore: {tombstone.details['why']}",
+        actor=task.actor,
+        # whether a hold stood in its way was decided then
+        override_hold=True,
+        backup_days=task.backup_days,
+    )
+    erased = await erase(connection, erasure)
+    search = DeadLetterSearch(
+        carrier_id=erasure.carrier_id,
+        number=erasure.number,
+        actor=task.actor,
+        keyring=task.keyring,
+        folder=task.folder,
+    )
+    after: int | None = 0
+    while after is not None:
+        after = (await erase_dead_letters(connection, search, after=after)).next_after
+    return erased.shipments

@@ -35,3 +35,7 @@ UPDATE statesvc.dead_letter d
 SET sealed_key = NULL, resolution = coalesce(d.resolution, 'discarded'), resolved_at = coalesce(d.resolved_at, statesvc.clock()),
     resolved_by = coalesce(d.resolved_by, %(actor)s), why = coalesce(d.why, 'its body names an erased shipment')
 WHERE d.dead_letter_id = ANY (%(dead_letter_ids)s);
+
+-- name: is_erased
+-- Return whether the shipment has no key, for good.
+SELECT EXISTS (SELECT FROM statesvc.stream s WHERE s.shipment_id = %(shipment_id)s AND s.erased_at IS NOT NULL);

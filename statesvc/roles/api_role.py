@@ -35,7 +35,7 @@ from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.http.served_calls import ServedCalls
 from statesvc.log.history import History
 from statesvc.log.tombstones import tombstones_of
-from statesvc.queue.depth_gauges import DepthGauges
+from statesvc.queue.depths import DepthGauges
 from statesvc.roles.connection_limits import api_limits, misrouted_limits, reader_limits
 from statesvc.roles.http_server import api_keys, open_ingress, serve, server_component
 from statesvc.roles.runtime import Launch, Runtime, open_runtime, pool_of

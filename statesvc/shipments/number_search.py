@@ -1,12 +1,12 @@
-"""Search of numbers by their beginning or their last characters, which customers read out."""
+"""Search of shipments by what customers read out: the beginning or the last characters of a number."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
 from events.spelling import normalize_number
 from statesvc.database.queries import queries
-from statesvc.shipments.search_terms import PART_CHARS_MIN
 
 _SQL = queries("statesvc.shipments", "number_search")
 
@@ -67,3 +67,18 @@ async def numbers_with(connection: AsyncConnection[Any], part: NumberPart) -> li
         # longer ends than the index has are compared here
         {number for (number,) in rows if not part.is_end or number.endswith(part.characters)}
     )
+
+
+PART_CHARS_MIN: Final = 4
+
+
+def likely_searches(sought: str) -> Iterator[Mapping[str, str]]:
+    """Yield parameters of `list_shipments`, the likeliest first: a whole number, a shipper's
+    reference, how a number ends or begins.
+    """
+    yield {"tracking_number": sought}
+    if "*" not in sought:
+        yield {"reference": sought}
+        if sum(map(str.isalnum, sought)) >= PART_CHARS_MIN:
+            yield {"tracking_number": f"*{sought}"}
+            yield {"tracking_number": f"{sought}*"}

@@ -11,6 +11,8 @@ from uuid import UUID
 
 import orjson
 
+from events.carriers import CARRIERS
+from events.clear_part import STAND_IN, known_texts
 from events.crypto.keyring import Keyring, part_context
 from events.crypto.sealing import SealingKey, unsalted
 from events.entry.kinds import read_raw
@@ -91,3 +93,28 @@ def read_part(known: Mapping[str, Any]) -> OpenedPart:
     printed = None if raw is None else read_raw(raw)
     codes = (None, None) if printed is None else (carrier_code(printed), printed_code(printed))
     return OpenedPart(fields, known.get("postal_code"), known.get("facility"), *codes)
+
+
+class KnownTexts:
+    """Texts in place of codes that the carriers' own tables know, and so are not personal.
+
+    Not in what subscribers are sent: that is made again, byte for byte, whatever the tables have
+    learned since.
+    """
+
+    def __init__(self, keyring: Keyring) -> None:
+        self._keyring = keyring
+        self._texts: dict[str, Mapping[str, str]] = {}
+
+    def spelled_out(self, carrier_id: str, code: str | None) -> str | None:
+        # most codes are in clear: the texts of a carrier are not digested for them
+        if code is None or "text-" not in code or carrier_id not in CARRIERS:
+            return code
+        # once per carrier: each text of its tables takes a keyed digest
+        if carrier_id not in self._texts:
+            self._texts[carrier_id] = known_texts(
+                CARRIERS[carrier_id].texts, carrier_id, self._keyring.carrier_digest(carrier_id)
+            )
+        known = self._texts[carrier_id]
+        # within the code: it may be joined of type, code and reason
+        return STAND_IN.sub(lambda found: known.get(found[0], found[0]), code)

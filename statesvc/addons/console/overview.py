@@ -23,7 +23,7 @@ from statesvc.database.queries import queries
 from statesvc.health.finding import Finding, Urgency
 from statesvc.http.keys.key_store import Scope
 from statesvc.http.views import Column, Table, draw
-from statesvc.log.action_list import NEWEST_ACTION, ActionFilter, list_actions
+from statesvc.log.actions import NEWEST_ACTION, ActionFilter, read_actions
 from statesvc.telemetry.objective_minutes import read_minutes, read_shares
 from statesvc.telemetry.objectives import ACK_AVAILABILITY
 
@@ -119,7 +119,7 @@ class Overview:
                 oldest_unsealed_seconds=status.sample.oldest_unsealed_seconds,
             )
             pushes = await _pushes(connection, span, board.now)
-            actions, _ = await list_actions(
+            actions, _ = await read_actions(
                 connection, ActionFilter(), before=NEWEST_ACTION, limit=_ACTIONS_MAX
             )
         alarms = alarms_of(status.troubles)

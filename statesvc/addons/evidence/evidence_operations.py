@@ -30,8 +30,8 @@ from statesvc.api.parameters import AsOf, Discriminator
 from statesvc.http.document_forms import FORMS, preferred
 from statesvc.http.keys.key_store import Scope
 from statesvc.log.actions import SHIPMENT, record_action
+from statesvc.log.history import take_snapshot
 from statesvc.log.proofs import ContradictionError
-from statesvc.log.snapshot import take_snapshot
 
 _ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}/evidence"
 _JSON: Final = FORMS[".json"]

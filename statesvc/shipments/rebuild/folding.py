@@ -6,15 +6,18 @@ under one snapshot.
 
 import asyncio
 import gc
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
+import orjson
 from psycopg import AsyncConnection, IsolationLevel
 
 from projections.row import ShipmentRow, is_observation, rebuilt_row
+from projections.state import ShipmentState
 from statesvc.database.open_connection import open_connection
 from statesvc.database.password_command import choose_password_command
 from statesvc.database.queries import encoded, queries, send
@@ -23,13 +26,28 @@ from statesvc.database.service_connection import names_several_hosts
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments import projection_store
 from statesvc.shipments.expectation_rules import DEFAULTS, RuleBook, read_rules
-from statesvc.shipments.rebuild.drift import Drift, drifts
+from statesvc.shipments.local_time import local_times
 from statesvc.shipments.rebuild.keyspace import Slice
 from statesvc.shipments.rebuild.staging import Event, Staging, merged
 
 _SQL = queries("statesvc.shipments.rebuild", "rebuild")
 _SHIPMENT = itemgetter(0)
 Connection = AsyncConnection[Any]
+
+
+# The live table has no row for events that are there.
+MISSING: Final = "missing"
+# The live table has a row without any event.
+UNFOUNDED: Final = "unfounded"
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A shipment that reads differently. `fields`: columns, or one of the words above."""
+
+    shipment_id: UUID
+    carrier_id: str
+    fields: tuple[str, ...]
 
 
 class RebuildProcess:
@@ -150,3 +168,48 @@ async def _histories(
     if archived is None:
         return [(shipment_id, canonical) for shipment_id, _, canonical in hot]
     return merged(hot, archived)
+
+
+def drifts(live: Mapping[UUID, ShipmentRow], rebuilt: Iterable[ShipmentRow]) -> Iterator[Drift]:
+    founded = set()
+    for row in rebuilt:
+        founded.add(row.shipment_id)
+        found = live.get(row.shipment_id)
+        fields = (MISSING,) if found is None else _differing(found, row)
+        if fields:
+            yield Drift(row.shipment_id, row.carrier_id, fields)
+    # what is left has no event: a row that the log does not know
+    for shipment_id, row in live.items():
+        if shipment_id not in founded:
+            yield Drift(shipment_id, row.carrier_id, (UNFOUNDED,))
+
+
+def _differing(live: ShipmentRow, rebuilt: ShipmentRow) -> tuple[str, ...]:
+    if live == rebuilt:
+        return ()
+    # of the accumulator its meaning counts: an older program may have written it in another form
+    alike = (
+        {"state"}
+        if ShipmentState.from_json(live.state) == ShipmentState.from_json(rebuilt.state)
+        else set()
+    )
+    # when it is looked at again depends on the rules and on the watcher, which may put it off
+    alike.add("due_at")
+    moved = {
+        name
+        for name, mine, theirs in zip(live._fields, live, rebuilt, strict=True)
+        if mine != theirs
+    } - alike
+    return tuple(
+        name for name in live._fields if name in moved | _other_offsets(live.state, rebuilt.state)
+    )
+
+
+def _other_offsets(mine: bytes, theirs: bytes) -> set[str]:
+    """Return the times that read differently on the wall clock; equal instants compare as equal."""
+    ours, rebuilt = local_times(orjson.loads(mine)), local_times(orjson.loads(theirs))
+    return {
+        name
+        for name in ours.keys() & rebuilt.keys()
+        if ours[name].isoformat() != rebuilt[name].isoformat()
+    }

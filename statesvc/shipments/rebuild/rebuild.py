@@ -27,8 +27,14 @@ from statesvc.log.cluster import Cluster, open_cluster
 from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.log_months import SHARE_MONTHS, months
-from statesvc.shipments.rebuild.drift import Drift
-from statesvc.shipments.rebuild.folding import add_rows, begin, compare_slice, connect, fill_slice
+from statesvc.shipments.rebuild.folding import (
+    Drift,
+    add_rows,
+    begin,
+    compare_slice,
+    connect,
+    fill_slice,
+)
 from statesvc.shipments.rebuild.keyspace import EVENT_BYTES, Slice, slice_at, slices
 from statesvc.shipments.rebuild.staging import packed, staged, unpacked
 
