@@ -6,7 +6,7 @@ from statesvc.api.call_limits import CallLimits
 from statesvc.api.status_operations import shown_finding
 from statesvc.database.pool import Pool
 from statesvc.health.finding import Finding, Urgency
-from statesvc.queue.depth_gauges import DepthGauges
+from statesvc.queue.depths import DepthGauges
 from statesvc.telemetry.metrics import Telemetry
 
 QUEUED = (
