@@ -13,7 +13,6 @@ class Colour(StrEnum):
     RED = "1;31"
     GREEN = "32"
     YELLOW = "33"
-    BLUE = "34"
 
 
 class Terminal(Protocol):

@@ -16,12 +16,13 @@ from typing import Any, Final, Literal, TextIO
 import orjson
 import structlog
 from opentelemetry import trace
+from structlog.dev import ConsoleRenderer
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from statesvc.database.sql_errors import advice, connection_cause
 from statesvc.settings.service_settings import TelemetrySettings
 from statesvc.telemetry import redaction
-from statesvc.telemetry.colour import Colour, coloured, shows_colour
+from statesvc.telemetry.colour import shows_colour
 
 Format = Literal["json", "console"]
 Level = Literal["debug", "info", "warning", "error"]
@@ -113,7 +114,9 @@ def pipeline(process: str, output_format: Format, *, colors: bool = False) -> li
     return [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.TimeStamper(
+            fmt="iso" if output_format == "json" else "%H:%M:%S", utc=True
+        ),
         _name_process(process),
         add_trace_id,
         describe_exception,
@@ -257,9 +260,10 @@ def _name_process(process: str) -> Processor:
 def _renderer(output_format: Format, *, colors: bool) -> Processor:
     if output_format == "json":
         return lambda _logger, _method, event_dict: orjson.dumps(event_dict, default=repr).decode()
+    short = ConsoleRenderer(colors=colors, pad_event_to=0, sort_keys=False)
     # on a terminal a progress line may stand there, which is drawn again
     begins = _CLEARED if colors else ""
-    return lambda _logger, _method, event_dict: begins + short_line(event_dict, colour=colors)
+    return lambda logger, method, event_dict: f"{begins}{short(logger, method, event_dict)}"
 
 
 def _uncaught(
@@ -280,47 +284,3 @@ def _uncaught_in_thread(arguments: threading.ExceptHookArgs) -> None:
 
 def _unraisable(arguments: "sys.UnraisableHookArgs") -> None:
     structlog.get_logger().error("unraisable_exception", exc_info=arguments.exc_value)
-
-
-_SHADES: Final = {
-    "warning": ("WARN", Colour.YELLOW),
-    "error": ("ERROR", Colour.RED),
-    "critical": ("ERROR", Colour.RED),
-}
-_NAMED: Final = frozenset({"timestamp", "level", "process", "event"})
-_PROCESS_WIDTH: Final = 8
-_LEVEL_WIDTH: Final = 5
-_LISTED_MAX: Final = 3
-
-
-def short_line(fields: Mapping[str, Any], *, colour: bool) -> str:
-    """Return a line for people: time, process, event and fields."""
-    level, shade = _SHADES.get(str(fields.get("level")), ("", None))
-    about = (_about(name, value) for name, value in fields.items() if name not in _NAMED)
-    parts = (
-        (_time_of_day(str(fields.get("timestamp", ""))), Colour.DIM),
-        (f"{fields.get('process', ''):<{_PROCESS_WIDTH}}", Colour.BLUE),
-        (f"{level:<{_LEVEL_WIDTH}}", shade),
-        (str(fields.get("event", "")), shade or Colour.BOLD),
-        ("  ".join(about), None),
-    )
-    return " ".join(
-        coloured(text, paint if colour else None) for text, paint in parts if text
-    ).rstrip()
-
-
-def _time_of_day(timestamp: str) -> str:
-    return timestamp[11:19] or "--:--:--"
-
-
-def _about(name: str, value: object) -> str:
-    match value:
-        case float():
-            text = f"{value:.6g}"
-        case list():
-            text = ", ".join(map(str, value[:_LISTED_MAX])) + (
-                f" and {len(value) - _LISTED_MAX} more" if len(value) > _LISTED_MAX else ""
-            )
-        case _:
-            text = str(value)
-    return f"{name}={text!r}" if " " in text or not text else f"{name}={text}"
