@@ -4,7 +4,6 @@
 now and then, wake-ups are lost, time limits hit the session's next client.
 """
 
-from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
@@ -12,7 +11,6 @@ import psycopg
 from psycopg import AsyncConnection, capabilities
 
 from statesvc.database.dsns import Dsns
-from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.database.queries import queries
 from statesvc.database.service_connection import (
     CONNECT_TIMEOUT_SECONDS,
@@ -20,7 +18,6 @@ from statesvc.database.service_connection import (
     parameters,
 )
 from statesvc.database.sql_errors import ADVICE
-from statesvc.roles.connection_limits import worker_limits
 from statesvc.settings.service_settings import Settings
 
 TRIES: Final = 4
@@ -51,7 +48,7 @@ async def require_usable_pooler(dsns: Dsns, settings: Settings) -> None:
     listen = await pooler_mode(dsns.listen) if dsns.is_pooled else service
     faults = [
         listen_fault(listen, is_own=dsns.is_pooled),
-        await limits_fault(dsns, settings) if service is PoolerMode.TRANSACTION else None,
+        limits_fault(dsns) if service is PoolerMode.TRANSACTION else None,
         await prepared_fault(dsns, settings) if service is PoolerMode.TRANSACTION else None,
     ]
     found = [fault for fault in faults if fault is not None]
@@ -77,26 +74,15 @@ def owner_fault(mode: PoolerMode, *, variable: str = "STATESVC_OWNER_URL") -> st
     )
 
 
-async def limits_fault(dsns: Dsns, settings: Settings) -> str | None:
-    """Check, behind a pooler in transaction mode, that time limits travel with each transaction."""
-    if not dsns.is_pooled:
-        return (
-            "without STATESVC_LISTEN_URL the pooler is taken for the server, and time limits hit"
-            f" the session's next client: {_LISTEN}"
-        )
-    limits = worker_limits(settings)
-    found = await limits_in_transaction(dsns.service, limits, direct=False)
-    wanted = limits.timeouts(server_version=0)
-    lost = ", ".join(
-        f"{name} is {found.get(name)}, not {value}"
-        for name, value in wanted.items()
-        if found.get(name) != value
-    )
+def limits_fault(dsns: Dsns) -> str | None:
+    """Return the fault of time limits behind a pooler in transaction mode: where it is known, they
+    travel with each transaction.
+    """
+    if dsns.is_pooled:
+        return None
     return (
-        f"time limits are lost on the way through the pooler ({lost}): it must be in transaction"
-        " mode"
-        if lost
-        else None
+        "without STATESVC_LISTEN_URL the pooler is taken for the server, and time limits hit"
+        f" the session's next client: {_LISTEN}"
     )
 
 
@@ -160,19 +146,6 @@ async def carries_prepared(dsn: str) -> bool:
                     await other.execute(_SQL["forget_prepared"])
                     return False
     return True
-
-
-async def limits_in_transaction(dsn: str, limits: PoolLimits, *, direct: bool) -> Mapping[str, int]:
-    """Return the time limits, in milliseconds, that a transaction of the service would have."""
-    async with (
-        make_pool(
-            dsn, name="statesvc check", limits=limits, prepared_statements=False, direct=direct
-        ) as pool,
-        pool.connection() as connection,
-        connection.transaction(),
-    ):
-        rows = await (await connection.execute(_SQL["limits"])).fetchall()
-    return dict(rows)
 
 
 async def _connect(dsn: str) -> AsyncConnection[Any]:

@@ -25,7 +25,7 @@ async def check_pooler(dsns: Dsns, settings: Settings) -> AsyncIterator[Finding]
     service = await pooler_mode(dsns.service)
     yield await _wake_ups(dsns, service)
     if service is PoolerMode.TRANSACTION:
-        fault = await limits_fault(dsns, settings)
+        fault = limits_fault(dsns)
         yield (
             fail("time limits", fault)
             if fault
