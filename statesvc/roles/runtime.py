@@ -171,7 +171,7 @@ class StoppedEarlyError(Exception):
 async def open_runtime(
     launch: Launch, limits: PoolLimits, *, channels: Sequence[str], is_spooled: bool = False
 ) -> AsyncIterator[Runtime]:
-    """Open for the time of the block; the listener hears these channels, and needs none.
+    """Open for the time of the block; the listener hears these channels, and may hear none.
 
     `is_spooled`: it opens without the database, too, with the keys of its last start.
 
@@ -205,10 +205,10 @@ async def open_runtime(
                 folder=launch.wakeups,
                 first_within_seconds=settings.worker.window_seconds,
             )
-            waker = Waker(dsns.listen, folder=launch.wakeups, over=listener if channels else None)
+            waker = Waker(listener, folder=launch.wakeups)
             await waker.start()
+            await listener.start()
             if channels:
-                await listener.start()
                 telemetry.observe(gauges.LISTENER_UP, lambda: [(float(listener.is_up), {})])
                 # its connection first: where the server has few left, a role without wake-ups is
                 # worse than a small pool

@@ -29,7 +29,6 @@ from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.database.wakeups.listener import Listener
-from statesvc.database.wakeups.waker import Waker
 from statesvc.database.wakeups.wakeup import INBOX, INBOX_NOW, READY_NOW
 from statesvc.ingress.group_commit import put
 from statesvc.log.json_compression import decompress_json
@@ -40,6 +39,7 @@ from statesvc.worker.batch import process
 from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.world.database import Database
+from tests.world.lone_waker import LoneWaker
 
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 LIMITS = PoolLimits(
@@ -157,7 +157,7 @@ class WorkerHarness:
     ) -> AsyncIterator[Worker]:
         """Run a worker for the time of the block, woken by its listener if that was started."""
         dsn = self.database.service_dsn
-        listener, waker = listener or Listener(dsn, READY_NOW), Waker(dsn)
+        listener, waker = listener or Listener(dsn, READY_NOW), LoneWaker(dsn)
         worker = Worker(
             self.context,
             listener=listener,

@@ -10,22 +10,15 @@ import asyncio
 import random
 import secrets
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import psycopg
 import structlog
-from psycopg import AsyncConnection
 
 from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.local import LocalWaker
-from statesvc.database.wakeups.wakeup import (
-    UNHURRIED,
-    connect_direct,
-    prepare_to_send,
-    reconnect_delays,
-    send_wakeups,
-)
+from statesvc.database.wakeups.wakeup import UNHURRIED, reconnect_delays
 
 DEFAULT_INTERVAL_SECONDS: Final = 0.010
 LONG_INTERVAL_SECONDS: Final = 0.25
@@ -37,19 +30,16 @@ _log = structlog.get_logger()
 class Waker:
     """`wake` is called after commit, from the same event loop; a task of its own does the rest.
 
-    `folder`: of this machine's listeners (`local`). `over`: the listener that lends its
-    connection; None: it opens its own.
+    `over`: the listener that lends its connection. `folder`: of this machine's listeners (`local`).
     """
 
     def __init__(
         self,
-        direct_dsn: str,
+        over: Listener,
         *,
         interval_seconds: float = DEFAULT_INTERVAL_SECONDS,
         folder: Path | None = None,
-        over: Listener | None = None,
     ) -> None:
-        self._dsn = direct_dsn
         self._over = over
         self._interval_seconds = interval_seconds
         self._sender = secrets.token_hex(8)
@@ -60,11 +50,10 @@ class Waker:
         self._urgent = asyncio.Event()
         """A wake-up that nobody has heard yet."""
         self._task: asyncio.Task[None] | None = None
-        self._connection: AsyncConnection[Any] | None = None
         self._jitter = random.Random()  # noqa: S311 - spreads reconnects, guards nothing
 
     async def start(self) -> None:
-        """Start to send. Does not wait for the connection."""
+        """Start to send, as soon as the listener is up."""
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="waker")
 
@@ -95,14 +84,11 @@ class Waker:
             # the loop first: two senders on one connection would mix their statements
             await cancel_fully(task)
         try:
-            if self._wanted and (
-                self._connection is not None or (self._over is not None and self._over.is_up)
-            ):
+            if self._wanted and self._over.is_up:
                 async with asyncio.timeout(_FLUSH_SECONDS):
                     await self._send()
         except (psycopg.Error, TimeoutError):
             _log.info("wakeup_not_flushed")
-        await self._close()
         if self._local is not None:
             self._local.close()
 
@@ -110,15 +96,10 @@ class Waker:
         delays = reconnect_delays(self._jitter)
         while True:
             try:
-                if self._over is None and self._connection is None:
-                    self._connection = await self._connect()
-                # the connection is opened before anything is to be sent: the first wake-up must not
-                # wait for a login
                 await self._dirty.wait()
                 await self._send()
             except (psycopg.Error, OSError) as error:
                 _log.warning("wakeup_connection_lost", error=error)
-                await self._close()
                 await asyncio.sleep(next(delays))
             else:
                 delays = reconnect_delays(self._jitter)
@@ -129,25 +110,13 @@ class Waker:
                     self._urgent, max(0.0, LONG_INTERVAL_SECONDS - self._interval_seconds)
                 )
 
-    async def _connect(self) -> AsyncConnection[Any]:
-        connection = await connect_direct(self._dsn, application_name="statesvc waker")
-        try:
-            await prepare_to_send(connection)
-        except BaseException:
-            await connection.close()
-            raise
-        return connection
-
     async def _send(self) -> None:
         # taken before the statement: a request that comes while it runs belongs to the next
         wanted, self._wanted = self._wanted, {}
         self._dirty.clear()
         self._urgent.clear()
         try:
-            if self._over is not None:
-                await self._over.send(wanted)
-            elif self._connection is not None:
-                await send_wakeups(self._connection, wanted)
+            await self._over.send(wanted)
         except BaseException:
             # to be sent again: with nothing of the sender, for what was heard here may
             # be known to nobody else
@@ -155,8 +124,3 @@ class Waker:
             self._dirty.set()
             self._urgent.set()
             raise
-
-    async def _close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.close()

@@ -25,6 +25,7 @@ from statesvc.telemetry.metrics import Telemetry
 from tests.soak.proxy import proxy_to
 from tests.world.database import without_triggers
 from tests.world.log_builder import MASTER, NOWHERE, LogBuilder, log_builder, scan
+from tests.world.lone_waker import LoneWaker
 from tests.world.postgres import Server
 
 PACE = SealerPace(interval_seconds=0.01, sweep_seconds=60)
@@ -41,7 +42,7 @@ async def running(
 ) -> AsyncIterator[tuple[Sealer, Waker]]:
     listener, waker, telemetry = (
         Listener(database.service_dsn, [LOG]),
-        Waker(database.service_dsn),
+        LoneWaker(database.service_dsn),
         Telemetry(),
     )
     sealer = Sealer(
@@ -305,7 +306,7 @@ def test_stopping_comes_before_running_too(database: Any) -> None:
             MASTER,
             NOWHERE,
             listener=listener,
-            waker=Waker(""),
+            waker=LoneWaker(""),
             telemetry=Telemetry(),
             pace=PACE,
             limits=PATIENT,

@@ -12,9 +12,10 @@ import pytest
 
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.local import LocalListener, LocalWaker
-from statesvc.database.wakeups.waker import LONG_INTERVAL_SECONDS, Waker
+from statesvc.database.wakeups.waker import LONG_INTERVAL_SECONDS
 from statesvc.database.wakeups.wakeup import INBOX, LOG, OUTBOX
 from tests.statesvc.database.wakeups.conftest import Heard, Start, until
+from tests.world.lone_waker import LoneWaker
 
 ABSENT = "host=127.0.0.1 port=1 dbname=none"
 
@@ -73,7 +74,7 @@ async def test_the_second_worker_hears_within_a_second_when_the_first_is_frozen(
     database: Any, folder: Path, start: Start
 ) -> None:
     second = await start(Listener(database.service_dsn, [INBOX], folder=folder))
-    waker = await start(Waker(database.service_dsn, folder=folder))
+    waker = await start(LoneWaker(database.service_dsn, folder=folder))
     for _ in range(3):
         second.event(INBOX).clear()
         waker.wake(INBOX)
@@ -87,7 +88,7 @@ async def test_a_second_worker_leaves_the_first_one_its_window(
     first = LocalListener(folder, [INBOX], lambda *_: None)
     second = await start(Listener(database.service_dsn, [INBOX], first_within_seconds=0.5))
     second.event(INBOX).clear()
-    (await start(Waker(database.service_dsn, folder=folder))).wake(INBOX)
+    (await start(LoneWaker(database.service_dsn, folder=folder))).wake(INBOX)
     began = time.monotonic()
     await asyncio.wait_for(second.event(INBOX).wait(), 5)
     assert time.monotonic() - began >= 0.5
@@ -122,7 +123,7 @@ async def test_a_listener_whose_queue_is_full_counts_as_woken(local: LocalWaker)
 
 
 async def test_a_wake_up_needs_no_server_on_one_machine(folder: Path) -> None:
-    listener, waker = Listener(ABSENT, [INBOX], folder=folder), Waker(ABSENT, folder=folder)
+    listener, waker = Listener(ABSENT, [INBOX], folder=folder), LoneWaker(ABSENT, folder=folder)
     await listener.start()
     waker.wake(INBOX)
     await asyncio.wait_for(listener.event(INBOX).wait(), 5)
@@ -135,7 +136,7 @@ async def test_listeners_elsewhere_are_notified_less_often(
     database: Any, folder: Path, heard: list[Heard], start: Start
 ) -> None:
     here = await start(Listener(database.service_dsn, [INBOX], folder=folder))
-    waker = await start(Waker(database.service_dsn, folder=folder))
+    waker = await start(LoneWaker(database.service_dsn, folder=folder))
     waker.wake(INBOX)
     await until(lambda: len(heard) == 1)
     here.event(INBOX).clear()
@@ -154,7 +155,7 @@ async def test_listeners_elsewhere_are_notified_less_often(
 async def test_a_wake_up_that_nobody_here_has_heard_waits_for_no_other(
     database: Any, heard: list[Heard], start: Start
 ) -> None:
-    waker = await start(Waker(database.service_dsn))
+    waker = await start(LoneWaker(database.service_dsn))
     waker.wake(LOG)
     await until(lambda: len(heard) == 1)
     waker.wake(LOG)

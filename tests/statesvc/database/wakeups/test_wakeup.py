@@ -13,6 +13,7 @@ from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.database.wakeups.wakeup import INBOX, OUTBOX
 from tests.statesvc.database.wakeups.conftest import Heard, Start, until
+from tests.world.lone_waker import LoneWaker
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +39,7 @@ async def backends(
 async def test_a_burst_is_one_leading_and_one_trailing_wake_up(
     database: Any, heard: list[Heard], start: Start
 ) -> None:
-    waker = await start(Waker(database.service_dsn, interval_seconds=INTERVAL_SECONDS))
+    waker = await start(LoneWaker(database.service_dsn, interval_seconds=INTERVAL_SECONDS))
     for count in (1, 2):
         for _ in range(50):
             waker.wake(INBOX)
@@ -51,7 +52,7 @@ async def test_a_burst_is_one_leading_and_one_trailing_wake_up(
 async def test_stop_sends_the_last_wish_and_is_safe_twice_and_before_start(
     database: Any, heard: list[Heard], start: Start
 ) -> None:
-    waker = Waker(database.service_dsn, interval_seconds=60)
+    waker = LoneWaker(database.service_dsn, interval_seconds=60)
     await waker.stop()
     await start(waker)
     waker.wake(INBOX)
@@ -66,10 +67,10 @@ async def test_stop_sends_the_last_wish_and_is_safe_twice_and_before_start(
 async def test_a_wish_survives_the_loss_of_the_connection(
     database: Any, service: AsyncConnection[Any], heard: list[Heard], start: Start
 ) -> None:
-    waker = await start(Waker(database.service_dsn, interval_seconds=0.01))
+    waker = await start(LoneWaker(database.service_dsn, interval_seconds=0.01))
     waker.wake(INBOX)
     await until(lambda: len(heard) == 1)
-    assert len(await backends(service, "statesvc waker", drop=True)) == 1
+    assert len(await backends(service, "statesvc listener", drop=True)) == 1
     waker.wake(OUTBOX)
     await until(lambda: OUTBOX in channels(heard))
 
@@ -83,7 +84,7 @@ async def test_a_listener_sets_its_event_once_connected_and_on_each_wake_up(
     for channel in (INBOX, OUTBOX):
         assert listener.event(channel).is_set()
         listener.event(channel).clear()
-    (await start(Waker(database.service_dsn))).wake(INBOX)
+    (await start(LoneWaker(database.service_dsn))).wake(INBOX)
     await asyncio.wait_for(listener.event(INBOX).wait(), 5)
     assert not listener.event(OUTBOX).is_set()
     await listener.stop()
@@ -109,7 +110,7 @@ async def test_a_process_that_listens_sends_over_the_same_connection(
     database: Any, service: AsyncConnection[Any], heard: list[Heard], start: Start
 ) -> None:
     listener = Listener(database.service_dsn, [OUTBOX], ping_seconds=0.001)
-    waker = await start(Waker(database.service_dsn, interval_seconds=0.001, over=listener))
+    waker = await start(Waker(listener, interval_seconds=0.001))
     # asked for before there is a connection
     waker.wake(INBOX)
     await start(listener)
@@ -126,7 +127,7 @@ async def test_a_process_that_listens_sends_over_the_same_connection(
     waker.wake(INBOX)
     await until(lambda: INBOX in channels(heard))
     assert listener.is_up
-    assert await backends(service, "statesvc waker") == [], "it has no connection of its own"
+    assert len(await backends(service, "statesvc listener")) == 1, "one connection for both"
     heard.clear()
     waker.wake(INBOX)
     await waker.stop()
@@ -146,7 +147,7 @@ async def test_an_absent_server_is_tried_with_growing_delays(
 
     monkeypatch.setattr(psycopg.AsyncConnection, "connect", counted)
     absent = "host=127.0.0.1 port=1 dbname=none"
-    listener, waker = Listener(absent, [INBOX]), Waker(absent)
+    listener, waker = Listener(absent, [INBOX]), LoneWaker(absent)
     await listener.start()
     await waker.start()
     waker.wake(INBOX)
@@ -161,10 +162,10 @@ async def test_a_server_process_that_froze_is_left_for_another(
 ) -> None:
     if "TEST_DATABASE_URL" in os.environ:
         pytest.skip("that server's processes may run elsewhere")
-    waker = await start(Waker(database.service_dsn, interval_seconds=0.01))
+    waker = await start(LoneWaker(database.service_dsn, interval_seconds=0.01))
     waker.wake(INBOX)
     await until(lambda: len(heard) == 1)
-    (frozen,) = await backends(service, "statesvc waker")
+    (frozen,) = await backends(service, "statesvc listener")
     os.kill(frozen, signal.SIGSTOP)
     try:
         waker.wake(OUTBOX)
