@@ -244,8 +244,8 @@ async def create_api_key(context: kit.Context, call: kit.Call[None, KeyRequest])
             title="Revoke key {key_id}",
             button="Revoke",
             would=kit.Sentences(
-                "Processes that know the key take it for up to 5 seconds more. Subscriptions that no other key of its"
-                " owner covers are disabled."
+                "Processes that know the key take it for up to 5 seconds more. Subscriptions that"
+                " no other key of its owner covers are disabled."
             ),
             then=_LIST,
             is_drastic=True,
@@ -255,9 +255,9 @@ async def create_api_key(context: kit.Context, call: kit.Call[None, KeyRequest])
 async def revoke_api_key(context: kit.Context, call: kit.Call[KeyParameters, None]) -> RevokedKey:
     """Revoke an API key.
 
-    Processes that know it take it for up to 5 seconds more. Subscriptions that no other key of its owner covers are
-    disabled. 409 if the key is revoked already; a repeated call publishes the tombstones that
-    the former could not. Recorded as an operator action.
+    Processes that know it take it for up to 5 seconds more. Subscriptions that no other key of
+    its owner covers are disabled. 409 if the key is revoked already; a repeated call publishes
+    the tombstones that the former could not. Recorded as an operator action.
     """
     key_id = call.parameters.key_id
     async with context.pool.connection() as connection:

@@ -1,4 +1,4 @@
-"""Everything that a module of operations declares them with, ours or an add-on's (CONTRIBUTING.md)."""
+"""Everything that a module of operations declares them with, ours or an add-on's."""
 
 from statesvc.api.operation_context import Context
 from statesvc.api.parameters import (

@@ -1,7 +1,7 @@
 """Status of the service: findings, worst first, each with its page of the runbook.
 
-The alerts take their thresholds from here (deploy/prometheus/rules.yml), so the person on call finds
-the reason here.
+The alerts take their thresholds from here (deploy/prometheus/rules.yml), so the person on call
+finds the reason here.
 """
 
 from collections import defaultdict

@@ -32,8 +32,8 @@ class HttpSettings(Section):
     0: any free port. Default: STATESVC_PORT + 1000.
     """
     console_url: Annotated[str | None, Field(pattern=r"^https?://[^\s?#]+$", max_length=500)] = None
-    """Where people open this service, as in https://statesvc.example.com: `statesvc status` leads to
-    the runbook in its console. Default: none; the pages are named.
+    """Where people open this service, as in https://statesvc.example.com: `statesvc status` leads
+    to the runbook in its console. Default: none; the pages are named.
     """
     drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
     """Time for which a stopping API serves on while /readyz fails: above the interval of your

@@ -8,9 +8,10 @@ def _paragraphs(text: str) -> tuple[str, ...]:
 
 
 (BOTH_CLOCKS,) = _paragraphs("""
-“Happened” is the carrier's own clock and zone, as the carrier stated it. “Recorded” is when this service stored it, by the clock of its
-database, in UTC. A scan may be recorded long after it happened. The table is in the order in which things happened; statements are numbered in the
-order in which they were recorded.
+“Happened” is the carrier's own clock and zone, as the carrier stated it. “Recorded” is when this
+service stored it, by the clock of its database, in UTC. A scan may be recorded long after it
+happened. The table is in the order in which things happened; statements are numbered in the order
+in which they were recorded.
 """)
 
 (ONE_ZONE,) = _paragraphs("""
@@ -18,7 +19,8 @@ Zone of all times below: {zone}.
 """)
 
 (SEALED,) = _paragraphs("""
-Each is an entry of an append-only, signed log: anyone can check every line, without the merchant or this service.
+Each is an entry of an append-only, signed log: anyone can check every line, without the merchant
+or this service.
 """)
 
 CHECK: Final = (
@@ -27,8 +29,8 @@ CHECK: Final = (
 )
 
 (TOLD,) = _paragraphs("""
-What this service told the systems that had asked to be told of this parcel, such as the merchant’s shop, and what they answered. Whether a
-person read it is not known here.
+What this service told the systems that had asked to be told of this parcel, such as the
+merchant’s shop, and what they answered. Whether a person read it is not known here.
 """)
 
 (STATED,) = _paragraphs("""
@@ -36,22 +38,26 @@ Stated by the merchant when it asked for this document. The carrier said nothing
 """)
 
 HOW_TO_VERIFY: Final = _paragraphs("""
-Every line of this document is an entry of an append-only log. The entries are the leaves of a Merkle tree (RFC 9162); the tree's head
-is signed and published again and again, so that no entry can be changed, removed or inserted later without the signed heads disagreeing.
+Every line of this document is an entry of an append-only log. The entries are the leaves of a
+Merkle tree (RFC 9162); the tree's head is signed and published again and again, so that no entry
+can be changed, removed or inserted later without the signed heads disagreeing.
 
-The same evidence as a JSON file carries, for each entry, the exact text that was hashed, its place in the log, and the path of hashes from
-it to the signed head printed below.
+The same evidence as a JSON file carries, for each entry, the exact text that was hashed, its
+place in the log, and the path of hashes from it to the signed head printed below.
 
-To check it, unzip the evidence and run the verifier that is in it, on any machine, without a network:
-python3 verify_evidence.py evidence.zip --key 'PUBLIC KEY'. It is one file, and needs Python 3.9 or later and nothing else. Take the public
-key from a source that you trust, not from this document.
+To check it, unzip the evidence and run the verifier that is in it, on any machine, without a
+network: python3 verify_evidence.py evidence.zip --key 'PUBLIC KEY'. It is one file, and needs
+Python 3.9 or later and nothing else. Take the public key from a source that you trust, not from
+this document.
 
-Anyone can do the same without our program: SHA-256 of a zero byte and the entry's text gives the leaf; RFC 9162, section 2.1.3.2, leads
-from the leaf along the path to the root; the head is a signed note (C2SP signed-note, Ed25519) with the log's name, its size and that root.
+Anyone can do the same without our program: SHA-256 of a zero byte and the entry's text gives the
+leaf; RFC 9162, section 2.1.3.2, leads from the leaf along the path to the root; the head is a
+signed note (C2SP signed-note, Ed25519) with the log's name, its size and that root.
 
-Personal parts and message bodies are given with a random salt: SHA-256 of salt and content is the commitment that the entry holds. Where
-personal data was erased, the commitment stays and everything else still verifies. What a subscriber was sent is bound the same way by the
-entry of each attempt, whose personal part holds the salt.
+Personal parts and message bodies are given with a random salt: SHA-256 of salt and content is the
+commitment that the entry holds. Where personal data was erased, the commitment stays and
+everything else still verifies. What a subscriber was sent is bound the same way by the entry of
+each attempt, whose personal part holds the salt.
 """)
 
 README: Final = """Evidence of a shipment.
