@@ -5,7 +5,6 @@ as JSON, HTML, PDF, or all in a zip.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -107,19 +106,11 @@ class EvidenceParameters(kit.ClosedModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRequest:
-    """A request for evidence, as `BundleRequest`, in a media type.
+    """A request for a bundle in a media type. `part`: of a PDF. `actor`: who asked."""
 
-    `part`: of a PDF. `actor`: who asked.
-    """
-
-    carrier_id: str
-    number: str
-    discriminator: str | None
-    personal: bool
+    bundle: BundleRequest
     media_type: str
     part: EvidencePart
-    as_of: datetime | None
-    statement: MerchantStatement | None
     actor: str
 
 
@@ -154,10 +145,8 @@ async def make_shipment_evidence(
 ) -> kit.RawAnswer[None]:
     """Make evidence for a case.
 
-    It has what the merchant states, marked as such, and whether the place of delivery agrees with
-    its address. Who asked, for which case, and which file it was (SHA-256) enter the log; the
-    statement itself is not stored.
-
+    It has what the merchant states, marked as such. Who asked, for which case, and which file it
+    was (SHA-256) enter the log; the statement itself is not stored.
     """
     return await _evidence(context, call, call.body)
 
@@ -179,14 +168,16 @@ async def _evidence(
     evidence: PrintedEvidence = await computing.compute(
         "evidence",
         EvidenceRequest(
-            carrier_id=carrier_id,
-            number=number_of(carrier_id, wanted.tracking_number),
-            discriminator=discriminator_of(carrier_id, wanted.discriminator),
-            personal=personal,
+            bundle=BundleRequest(
+                carrier_id=carrier_id,
+                number=number_of(carrier_id, wanted.tracking_number),
+                discriminator=discriminator_of(carrier_id, wanted.discriminator),
+                personal=personal,
+                as_of=wanted.as_of,
+                statement=statement,
+            ),
             media_type=kind,
             part=wanted.part,
-            as_of=wanted.as_of,
-            statement=statement,
             actor=call.caller.actor,
         ),
     )
@@ -217,23 +208,14 @@ async def print_evidence(sources: Sources, wanted: EvidenceRequest) -> PrintedEv
     # as above
     from statesvc.addons.evidence.pdf import NoTypesetterError, TypesettingTimeoutError  # noqa: PLC0415
 
-    asked = BundleRequest(
-        carrier_id=wanted.carrier_id,
-        number=wanted.number,
-        discriminator=wanted.discriminator,
-        keyring=sources.keyring,
-        personal=wanted.personal,
-        archive=sources.folder,
-        as_of=wanted.as_of,
-        statement=wanted.statement,
-    )
+    asked = wanted.bundle
     async with sources.pool.connection() as connection:
         # before the snapshot: it writes, and the snapshot must see what it wrote
         await sources.archive.restore_number(connection, asked.carrier_id, asked.number)
         try:
             async with connection.transaction():
                 await take_snapshot(connection)
-                gathered = await gather(connection, asked)
+                gathered = await gather(connection, asked, sources.keyring, sources.folder)
         except UnknownShipmentError as error:
             raise kit.Problem(kit.Code.NOT_FOUND, str(error)) from error
         except (NothingSealedError, SeveralShipmentsError) as error:
@@ -247,7 +229,7 @@ async def print_evidence(sources: Sources, wanted: EvidenceRequest) -> PrintedEv
     except TypesettingTimeoutError as error:
         raise kit.Problem(kit.Code.OVERLOADED, str(error)) from error
     # in a transaction of its own, after printing: the entry has the digest of the file
-    if wanted.statement is not None:
+    if asked.statement is not None:
         async with sources.pool.connection() as connection:
             await record_evidence(
                 connection,

@@ -90,7 +90,7 @@ class SeveralShipmentsError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleRequest:
-    """A request for evidence. `personal`: with personal parts and bodies. `archive`: older bodies.
+    """A request for evidence. `personal`: with personal parts and bodies.
 
     `as_of`: only entries sealed by then. `statement`: the merchant's, which the bundle repeats
     as such.
@@ -99,9 +99,7 @@ class BundleRequest:
     carrier_id: str
     number: str
     discriminator: str | None
-    keyring: Keyring = field(repr=False)
     personal: bool
-    archive: ArchivePath | None
     as_of: datetime | None = None
     statement: MerchantStatement | None = None
 
@@ -142,8 +140,13 @@ class GatheredEvidence:
         return files
 
 
-async def gather(connection: Connection, wanted: BundleRequest) -> GatheredEvidence:
-    """Gather the bundle in the caller's snapshot.
+async def gather(
+    connection: Connection,
+    wanted: BundleRequest,
+    keyring: Keyring,
+    archive: ArchivePath | None = None,
+) -> GatheredEvidence:
+    """Gather the bundle in the caller's snapshot. `archive`: of older bodies.
 
     Raises NothingSealedError, UnknownShipmentError, ContradictionError.
     """
@@ -170,7 +173,7 @@ async def gather(connection: Connection, wanted: BundleRequest) -> GatheredEvide
         for index, kind, stored, sealed_part in await cursor.fetchall()
     ]
     documents = [orjson.loads(canonical) for _, _, canonical, _ in rows]
-    keys = await _keys(connection, wanted.keyring, shipment, documents)
+    keys = await _keys(connection, keyring, shipment, documents)
     cosigned = await cosigned_head(connection)
     covered = rows[-1][0] + 1 if wanted.as_of is None else horizon.size
     # rather than the newest, where it covers the same entries
@@ -202,7 +205,7 @@ async def gather(connection: Connection, wanted: BundleRequest) -> GatheredEvide
         personal=wanted.personal,
     )
     signing = await read_keys(connection)
-    signers = open_signers(signing, wanted.keyring.master)
+    signers = open_signers(signing, keyring.master)
     stamp = await _stamp(connection, head, last=rows[-1][0])
     bundle = {
         "format": FORMAT,
@@ -227,7 +230,9 @@ async def gather(connection: Connection, wanted: BundleRequest) -> GatheredEvide
             _plain({name: getattr(other, name) for name in _OF_OTHERS}) for other in found.others
         ],
         "entries": entries,
-        "messages": await _messages(connection, wanted, shipment, documents, keys),
+        "messages": await _messages(
+            connection, wanted, shipment, documents, keys, keyring=keyring, archive=archive
+        ),
         "receivers": {
             subscription_id: receiver.label
             for subscription_id, receiver in (
@@ -374,6 +379,9 @@ async def _messages(
     shipment: StoredShipment,
     documents: Sequence[Mapping[str, Any]],
     keys: Keys,
+    *,
+    keyring: Keyring,
+    archive: ArchivePath | None,
 ) -> list[dict[str, Any]]:
     """Return the bodies as the carrier sent them.
 
@@ -393,7 +401,7 @@ async def _messages(
     messages = []
     try:
         bodies = (
-            await find_bodies(connection, wanted.archive, list(received.items()))
+            await find_bodies(connection, archive, list(received.items()))
             if wanted.personal
             else {}
         )
@@ -413,7 +421,7 @@ async def _messages(
             state = UNAVAILABLE
         else:
             key = unwrap_body_key(
-                sealed_key, shipments, message_id=message_id, keys=keys, keyring=wanted.keyring
+                sealed_key, shipments, message_id=message_id, keys=keys, keyring=keyring
             )
             body = (
                 None

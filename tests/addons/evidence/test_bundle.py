@@ -40,12 +40,10 @@ async def gathered_of(
         carrier_id=carrier_id,
         number=normalize_number(number),
         discriminator=None,
-        keyring=log.keyring,
         personal=personal,
-        archive=None,
         **wish,
     )
-    return await gather(log.connection, wanted)
+    return await gather(log.connection, wanted, log.keyring)
 
 
 async def bundle_of(log: LogBuilder, number: str = NUMBER, **wish: Any) -> dict[str, Any]:

@@ -44,15 +44,8 @@ async def two_silent_months(archiver: Archiver) -> None:
 
 
 async def bundle_of(archiver: Archiver, number: str) -> dict[str, Any]:
-    wanted = BundleRequest(
-        carrier_id="ups",
-        number=number,
-        discriminator=None,
-        keyring=archiver.log.keyring,
-        personal=True,
-        archive=None,
-    )
-    return (await gather(archiver.connection, wanted)).sealed()
+    wanted = BundleRequest(carrier_id="ups", number=number, discriminator=None, personal=True)
+    return (await gather(archiver.connection, wanted, archiver.log.keyring)).sealed()
 
 
 async def test_a_log_with_them_is_sound_before_and_after_its_month_is_archived(
