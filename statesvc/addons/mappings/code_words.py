@@ -146,6 +146,11 @@ def renormalized(answer: Answer) -> Iterator[str]:
 
 
 def left_as_read(answer: Answer) -> Iterator[str]:
+    if answer["codes"]:
+        yield (
+            f"{counted(len(answer['codes']), 'code')} known now: `statesvc dead-letters replay"
+            " --cause unknown_code` resolves their dead letters"
+        )
     if answer["notifications"]:
         yield f"{answer['notifications']} notifications"
     if answer["unreadable"]:

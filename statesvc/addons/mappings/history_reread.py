@@ -1,8 +1,8 @@
 """Reads all messages of a carrier again in bounded calls: safe to stop anywhere and to repeat.
 
 A call answers the position where the next goes on. Each is an operator action of its own, so that
-the work is on record however the run ends; the last call resolves the dead letters of codes with
-known events only.
+the work is on record however the run ends. Dead letters of codes that are known now stay open: a
+replay resolves them, and reads what workers append meanwhile.
 """
 
 from dataclasses import dataclass, field, replace
@@ -13,18 +13,13 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from statesvc.database.queries import queries
-from statesvc.repair.dead_letters.replay_plan import RepairRequest
-from statesvc.repair.dead_letters.reread import CodeDeadLetter, conclude_code
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport
 from statesvc.repair.renormalize.history_walk import Connection, HistoryWalk, WalkPage
-from statesvc.repair.renormalize.late_code import FIRST, clock
+from statesvc.repair.renormalize.late_code import FIRST
 
 _SQL = queries("statesvc.addons.mappings", "history_reread")
 
 _SCANNED_AT_ONCE: Final = 2_000
-# Dead letters of unknown codes that a position names. Beyond, none is resolved: a replay by code
-# does that.
-CODES_MAX: Final = 500
 
 
 class ReadingChange(BaseModel):
@@ -69,18 +64,10 @@ class HistoryRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryPosition:
-    """Position of a run, with the facts that its end needs.
-
-    `scanned`: messages of all carriers that it has passed. `began`: the database's clock when
-    it began. `learned`, `left`: open dead letters of codes that it read, and of those that it
-    found unknown.
-    """
+    """Position of a run. `scanned`: messages of all carriers that it has passed."""
 
     after: UUID = FIRST
     scanned: int = 0
-    began: datetime | None = None
-    learned: frozenset[int] = frozenset()
-    left: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
@@ -102,14 +89,8 @@ class HistoryReread:
 
         The corrections are in the log, and on record, when it returns.
         """
-        if self.position.began is None:
-            async with self.walk.connections.connection() as connection:
-                self.position = replace(self.position, began=await clock(connection))
         self.position, self.is_done = await self.walk.read(self._next_page, self.position)
         if not self.walk.dry_run:
-            # a part of the history says nothing about all events with a code
-            if self.request.since is None and self.request.read_by is None:
-                await self._settle_codes()
             await self._record()
         await self._count()
         return self.report
@@ -140,47 +121,6 @@ class HistoryReread:
             replace(position, after=after, scanned=position.scanned + len(scanned)),
             is_last=len(scanned) < self.page,
         )
-
-    async def _settle_codes(self) -> None:
-        """Note open dead letters about the codes of this call.
-
-        At the end resolve those with a code known everywhere.
-        """
-        async with self.walk.connections.connection() as connection:
-            rows = await (
-                await connection.execute(_SQL["open_codes"], {"carrier_id": self.walk.carrier_id})
-            ).fetchall()
-        is_open = {
-            dead_letter_id: (raw_type, raw_code) for dead_letter_id, raw_type, raw_code in rows
-        }
-        position, report = self.position, self.report
-        learned = position.learned | {
-            dead_letter_id for dead_letter_id, code in is_open.items() if code in report.codes
-        }
-        left = position.left | {
-            dead_letter_id for dead_letter_id, code in is_open.items() if code in report.codes_left
-        }
-        # one too many says that there were more
-        self.position = replace(
-            position,
-            learned=frozenset(sorted(learned)[:CODES_MAX]),
-            left=frozenset(sorted(left)[: CODES_MAX + 1]),
-        )
-        if self.is_done and len(left) <= CODES_MAX:
-            for dead_letter_id in sorted((self.position.learned - left) & is_open.keys()):
-                await self._resolve(
-                    CodeDeadLetter(self.walk.carrier_id, *is_open[dead_letter_id], dead_letter_id)
-                )
-
-    async def _resolve(self, code: CodeDeadLetter) -> None:
-        request = RepairRequest.of_one(
-            code.dead_letter_id,
-            self.walk.rereader,
-            actor=self.request.actor,
-            why=self.request.why or "read again",
-        )
-        if self.position.began is not None:
-            await conclude_code(self.walk, request, code, began=self.position.began)
 
     async def _record(self) -> None:
         request = self.request

@@ -12,8 +12,3 @@ ORDER BY m.message_id LIMIT %(limit)s;
 -- Return about how many messages there are, as the planner knows it.
 SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 WHERE i.inhparent = 'statesvc.message'::regclass;
-
--- name: open_codes
--- Return the open dead letters of a carrier's codes.
-SELECT d.dead_letter_id, d.raw_type, d.raw_code FROM statesvc.dead_letter d
-WHERE d.kind = 'code' AND d.resolved_at IS NULL AND d.carrier_id = %(carrier_id)s;

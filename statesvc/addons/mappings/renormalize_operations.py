@@ -168,9 +168,8 @@ async def renormalize_carrier(
     """Read the history of a carrier again.
 
     By the stable version and the present mappings, as many messages as fit into a call;
-    differences are appended as corrections. Go on with `next_cursor`. At the end of a run over
-    all messages the open dead letters of codes are resolved whose events are all known. Each
-    call is an operator action.
+    differences are appended as corrections. Go on with `next_cursor`. Dead letters of codes that
+    are known now stay open: replay those of `unknown_code`. Each call is an operator action.
     """
     wanted = call.body
     carrier = context.carrier(call.parameters.carrier_id)

@@ -2,32 +2,21 @@
 nothing a second time.
 """
 
-import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from psycopg import AsyncConnection
 
 from events.carriers.carrier import Carrier
 from events.parsing.meanings import UNMAPPED, Meaning
 from events.vocabulary import Kind, Status
-from statesvc.addons.mappings.history_reread import (
-    CODES_MAX,
-    HistoryPosition,
-    HistoryRequest,
-    HistoryReread,
-)
-from statesvc.addons.mappings.mapped_code import MappedCode, PrintedCode
+from statesvc.addons.mappings.history_reread import HistoryPosition, HistoryRequest, HistoryReread
+from statesvc.addons.mappings.mapped_code import MappedCode
 from statesvc.addons.mappings.mapping_store import add_mapping
-from statesvc.append.append_batch import AppendBatch
-from statesvc.append.transaction import append
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.http.paging import encode_position, position_of
-from statesvc.queue.claim import settle
 from statesvc.reading.code_mapping import Mappings
-from statesvc.reading.read_message import Read, read_message
 from statesvc.reading.rollout_store import RolloutSettings, set_rollout
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
 from statesvc.repair.renormalize.effective_readings import effective_readings
@@ -204,44 +193,6 @@ async def test_only_what_came_since_and_only_what_the_version_read(harness: Work
     assert (await again(harness)).messages == 2
 
 
-async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(
-    harness: WorkerHarness,
-) -> None:
-    await harness.ingest({"number": "A1", "kind": "unmapped", "code": "NEW"})
-    await harness.push(push_body({"number": "LATE", "kind": "unmapped", "code": "NEW"}))
-    messages = await harness.claim()
-    stale = [
-        read_message(message, keyring=harness.keyring, carriers={CARRIER_ID: CARRIER})
-        for message in messages
-    ]
-    await add_mapping(
-        harness.connection,
-        MappedCode(CARRIER_ID, "T", "NEW"),
-        Meaning(Kind.SCAN, Status.LOST),
-        why="",
-        actor="tester",
-    )
-    dsn = harness.database.service_dsn
-    async with (
-        await AsyncConnection.connect(dsn, autocommit=True) as late,
-        await AsyncConnection.connect(dsn, autocommit=True) as own,
-    ):
-        async with late.transaction():
-            reads = [read for read in stale if isinstance(read, Read)]
-            # it has joined the open letter, and commits only after that was resolved
-            async with late.pipeline():
-                batch = await append(AppendBatch(late, harness.keyring, reads, "worker-2"))
-                await settle(late, batch.settlements, worker="worker-2")
-            running = asyncio.create_task(again(replace(harness, connection=own)))
-            await harness.until(
-                "SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0
-            )
-            await asyncio.sleep(0.1)
-            assert not running.done()
-        assert (await running).corrected == 2
-    assert await status(harness, "LATE") == "lost"
-
-
 async def test_without_its_message_an_event_is_read_by_its_raw_fields_or_reported(
     harness: WorkerHarness,
 ) -> None:
@@ -258,8 +209,6 @@ async def test_without_its_message_an_event_is_read_by_its_raw_fields_or_reporte
     report = await again(harness)
     assert (report.corrected, report.unreadable, report.codes_left) == (1, 1, {("T", "OLD")})
     assert (await status(harness, "A1"), await status(harness, "A2")) == ("lost", "unknown")
-    open_codes = "SELECT raw_code FROM statesvc.dead_letter WHERE resolved_at IS NULL"
-    assert await harness.rows(open_codes) == [("OLD",)]
     assert (await again(harness)).corrected == 0
 
 
@@ -373,10 +322,6 @@ async def test_erased_a_text_in_the_place_of_a_code_is_still_read_by_the_table_t
         "out_for_delivery",
         "unknown",
     ]
-    assert (
-        await harness.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL")
-        == 1
-    ), "not all of its texts are known"
 
 
 async def in_parts(harness: WorkerHarness, **scope: Any) -> list[HistoryReread]:
@@ -416,67 +361,8 @@ async def test_a_run_in_parts_ends_as_one_to_the_end_does(harness: WorkerHarness
     assert [call.report.corrected for call in calls] == [1, 1, 1, 0]
     assert [call.position.scanned for call in calls] == [1, 2, 3, 3]
     assert [call.remaining > 0 for call in calls] == [True, True, True, False]
-    assert (
-        await harness.value("SELECT resolution FROM statesvc.dead_letter WHERE kind = 'code'")
-        == "replayed"
-    )
     done = (
         "SELECT convert_from(canonical, 'UTF8')::jsonb->'details'->'done' FROM statesvc.action"
         " WHERE verb = 'renormalize' ORDER BY batch_id"
     )
     assert [said for (said,) in await harness.rows(done)] == [False, False, False, True]
-
-
-async def test_a_code_that_any_part_leaves_unknown_keeps_its_dead_letter(
-    harness: WorkerHarness,
-) -> None:
-    for number, text in (("A1", "Left with Ann"), ("A2", "Left with Ben"), ("A3", "Left with Ann")):
-        await harness.ingest({"number": number, "kind": "unmapped", "code": text})
-    code = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code="Left with Ann").clear(
-        harness.keyring.carrier_digest(CARRIER_ID)
-    )
-    await add_mapping(
-        harness.connection, code, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester"
-    )
-    assert [call.report.corrected for call in await in_parts(harness)] == [1, 0, 1, 0]
-    assert (
-        await harness.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL")
-        == 1
-    )
-
-
-async def test_a_part_of_the_history_resolves_no_code(harness: WorkerHarness) -> None:
-    await harness.ingest({"number": "A1", "kind": "unmapped", "code": "NEW"})
-    await add_mapping(
-        harness.connection,
-        MappedCode(CARRIER_ID, "T", "NEW"),
-        Meaning(Kind.SCAN, Status.LOST),
-        why="",
-        actor="tester",
-    )
-    assert (await again(harness, read_by="1")).corrected == 1
-    assert (
-        await harness.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL")
-        == 1
-    )
-
-
-async def test_where_too_many_codes_stay_unknown_none_is_resolved(harness: WorkerHarness) -> None:
-    await harness.ingest({"number": "A1", "kind": "unmapped", "code": "NEW"})
-    await add_mapping(
-        harness.connection,
-        MappedCode(CARRIER_ID, "T", "NEW"),
-        Meaning(Kind.SCAN, Status.LOST),
-        why="",
-        actor="tester",
-    )
-    crowded = HistoryPosition(
-        began=await harness.database.clock.now(),
-        left=frozenset(range(10**9, 10**9 + CODES_MAX + 1)),
-    )
-    assert (await history(harness, position=crowded).run()).corrected == 1
-    assert (
-        await harness.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL")
-        == 1
-    )
-    assert len(encode_position(replace(crowded, learned=crowded.left), {})) < 32_768

@@ -45,10 +45,13 @@ async def test_a_dry_run_changes_nothing_and_the_run_corrects(
     assert done["moved"] == [{"from": "unknown", "to": "lost", "shipments": 3}]
     assert done["codes"] == [{"raw_type": None, "raw_code": "EVZZ9"}]
     assert await statuses(royal) == {"lost": 3}
-    assert (
-        await royal.value("SELECT resolution FROM statesvc.dead_letter WHERE kind = 'code'")
-        == "replayed"
+    assert "1 code known now: `statesvc dead-letters replay --cause" in await shell(
+        "renormalize", "--carrier", "royalmail", "--dry-run", "--read-by", "1"
     )
+    replayed = await shell.json(
+        "dead-letters", "replay", "--cause", "unknown_code", "--why", "taught"
+    )
+    assert (replayed["replayed"], replayed["remaining"]) == (1, 0)
     (entry,) = await entries(royal)
     assert (entry["actor"][:4], entry["target"]) == ("cli:", "carrier royalmail")
     assert (entry["details"]["why"], entry["details"]["corrected"], entry["details"]["done"]) == (
