@@ -2,17 +2,14 @@
 and after no later push.
 """
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
 from events.event import EventPlace, Raw
 from events.vocabulary import Kind, Status
-from tests.world.database import Database
 
 NAME, LANE, ZIP, HANDED = "Zebedee Quux", "Zanzibar Lane 77", "89501-7777", "Handed to Zebedee Quux"
 WORDS = (NAME, LANE, ZIP, HANDED)
@@ -27,12 +24,6 @@ PATHS = (
     "/v1/dead-letters/1",
 )
 PLACE = EventPlace(city="Reno", region="NV", postal_code=ZIP, country="US")
-
-
-@pytest.fixture
-async def owner(database: Database) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
-        yield connection
 
 
 def delivered(scan: Any, minutes: int, **fields: Any) -> Any:

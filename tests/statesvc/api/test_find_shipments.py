@@ -1,15 +1,14 @@
 """A shipment is found by its number alone, by its id, by how long nothing was heard of it."""
 
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import psycopg
 import pytest
 
 from events.vocabulary import Reason, Status
 from statesvc.shipments import number_search
+from tests.world.database import Database
 
+HOUR = 3600.0
 BARCODE = "420627019205590164917312345678"
 """Barcode of a parcel of USPS: the consignee's postcode in front of the number."""
 
@@ -116,11 +115,11 @@ async def test_a_part_that_too_many_numbers_share_asks_for_more_characters(
 
 
 async def test_the_newest_change_comes_first_when_asked_for_and_pages_go_on_from_there(
-    api: Any, scan: Any, clock: Any
+    api: Any, scan: Any, database: Database
 ) -> None:
-    for hour, number in enumerate(("N1", "N2", "N3", "N4")):
-        middle = await clock(hour)
-        await api.carriers.push(scan(number, Status.DELIVERED if hour % 2 else Status.IN_TRANSIT))
+    for place, number in enumerate(("N1", "N2", "N3", "N4")):
+        middle = (await database.clock.now()).isoformat()
+        await api.carriers.push(scan(number, Status.DELIVERED if place % 2 else Status.IN_TRANSIT))
     pages = await api.pages("/v1/shipments", order="newest", limit="3")
     assert [[item["tracking_number"] for item in page] for page in pages] == [
         ["N4", "N3", "N2"],
@@ -138,7 +137,6 @@ async def test_the_newest_change_comes_first_when_asked_for_and_pages_go_on_from
         api, updated_after=middle
     )
     first = (await api.get("/v1/shipments", params={"order": "newest", "limit": "1"})).body
-    await clock(9)
     await api.carriers.push(scan("N1", Status.OUT_FOR_DELIVERY, minutes=5))
     rest = (
         await api.get(
@@ -246,31 +244,14 @@ async def test_an_id_that_means_no_shipment_is_not_found(api: Any, scan: Any) ->
     assert (await api.get("/v1/shipments/1Z99")).body["code"] == "invalid_request"
 
 
-@pytest.fixture
-async def clock(database: Any) -> AsyncIterator[Any]:
-    """Set the service's clock to this many hours from the beginning."""
-    begin = datetime.now(UTC).replace(microsecond=0)
-    async with await psycopg.AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-
-        async def set_to(hours: float) -> str:
-            now = begin + timedelta(hours=hours)
-            await owner.execute(
-                "CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql"
-                f" STABLE PARALLEL SAFE RETURN '{now.isoformat()}'::timestamptz".encode()
-            )
-            return now.isoformat()
-
-        await set_to(0)
-        yield set_to
-
-
 async def test_stalled_are_those_not_at_their_end_that_were_not_heard_of(
-    api: Any, scan: Any, clock: Any
+    api: Any, scan: Any, database: Database
 ) -> None:
     await api.carriers.push(scan("STUCK", Status.IN_TRANSIT), scan("DONE", Status.DELIVERED))
-    noon = await clock(48)
+    await database.clock.advance(48 * HOUR)
+    noon = (await database.clock.now()).isoformat()
     await api.carriers.push(scan("FRESH", Status.IN_TRANSIT))
-    await clock(60)
+    await database.clock.advance(12 * HOUR)
     assert await found(api, stalled_for="PT36H") == [("ups", "STUCK")]
     assert await found(api, stalled_for="PT36H", status="delivered") == []
     assert await found(api, stalled_for="P3D") == []
@@ -282,15 +263,15 @@ async def test_stalled_are_those_not_at_their_end_that_were_not_heard_of(
 
 
 async def test_what_stalls_while_the_pages_are_read_does_not_come_into_them(
-    api: Any, scan: Any, clock: Any
+    api: Any, scan: Any, database: Database
 ) -> None:
     await api.carriers.push(scan("S1", Status.IN_TRANSIT))
     await api.carriers.push(scan("S2", Status.IN_TRANSIT))
-    await clock(1)
+    await database.clock.advance(HOUR)
     await api.carriers.push(scan("S3", Status.IN_TRANSIT))
-    await clock(3)
+    await database.clock.advance(1.5 * HOUR)
     first = (await api.get("/v1/shipments", params={"stalled_for": "PT2H", "limit": "1"})).body
-    await clock(9)
+    await database.clock.advance(6 * HOUR)
     rest = (
         await api.get(
             "/v1/shipments",

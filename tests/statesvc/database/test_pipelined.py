@@ -122,26 +122,6 @@ async def test_answers_come_in_any_order_and_as_often_as_they_are_asked_for(
         assert await nothing.fetchone() is None
 
 
-async def test_nothing_is_sent_before_an_answer_is_asked_for(
-    connection: AsyncConnection[Any], database: Any
-) -> None:
-    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as observer:
-
-        async def state() -> str:
-            asked = await observer.execute(
-                "SELECT state FROM pg_stat_activity WHERE pid = %s", [connection.info.backend_pid]
-            )
-            row = await asked.fetchone()
-            assert row is not None
-            return str(row[0])
-
-        async with pipelined_transaction(connection) as pipeline:
-            asked = await pipeline.execute("SELECT 1")
-            assert await state() == "idle"
-            await asked.fetchall()
-            assert await state() in {"active", "idle in transaction"}
-
-
 async def test_a_statement_is_prepared_once_for_the_types_of_its_parameters(
     connection: AsyncConnection[Any],
 ) -> None:
@@ -166,16 +146,6 @@ async def test_what_could_not_be_prepared_is_prepared_again(
     with pytest.raises(psycopg.errors.DivisionByZero):
         await select(after="SELECT 1 / 0")
     await select(after="SELECT 1")
-
-
-async def test_behind_a_pooler_in_transaction_mode_nothing_is_prepared(
-    connection: AsyncConnection[Any],
-) -> None:
-    connection.prepare_threshold = None
-    async with pipelined_transaction(connection) as pipeline:
-        await pipeline.execute("SELECT %(value)s::text", {"value": 1})
-    prepared = await connection.execute("SELECT count(*) FROM pg_prepared_statements")
-    assert await prepared.fetchone() == (0,)
 
 
 async def test_more_than_the_sockets_hold_goes_both_ways(connection: AsyncConnection[Any]) -> None:

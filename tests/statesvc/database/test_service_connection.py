@@ -25,7 +25,6 @@ from statesvc.database.sql_errors import Failure, ServerSilentError, failure
 from tests.acceptance.forced_settings import LIMITS as FORCED_LIMITS
 from tests.acceptance.forced_settings import PARSING
 from tests.soak.proxy import proxy_to
-from tests.world.pgbouncer import pooled
 from tests.world.postgres import Server
 
 LIMITS = PoolLimits(
@@ -206,57 +205,30 @@ ASKED = (
 PARAMETERS = {"bytes": b"\x00\\'x"}
 
 
-@pytest.mark.parametrize("is_pooled", [False, True], ids=["direct", "pooled"])
-async def test_whatever_the_database_sets_what_is_read_is_what_is_there(
-    database: Any,
-    is_pooled: bool,  # noqa: FBT001 - a parameter of the test
-) -> None:
+async def test_whatever_the_database_sets_what_is_read_is_what_is_there(database: Any) -> None:
+    # behind a pooler: test_settings_forced_after_a_server_connection_was_opened_reach_no_statement
     for name, value in FORCED.items():
         force(database, name, value)
     limits = SessionLimits(statement_seconds=20, lock_seconds=10)
-    async with reached(database, is_pooled=is_pooled) as dsn:
-        async with await open_connection(
-            dsn, application_name="statesvc test", limits=limits, direct=not is_pooled
-        ) as connection:
-            for _ in range(2):
-                read_all(await (await connection.execute(ASKED, PARAMETERS)).fetchone() or ())
-            async with pipelined_transaction(connection) as pipeline:
-                rows = await pipeline.execute(ASKED, PARAMETERS)
-                read_all(await rows.fetchone())
-                assert await (await pipeline.execute("SHOW transaction_isolation")).fetchone() == (
-                    "read committed",
-                )
-            assert await one(connection, "SHOW transaction_isolation") == "read committed"
-            async with connection.transaction():
-                assert await one(connection, "SHOW transaction_isolation") == "read committed"
-            assert await one(connection, "SHOW statement_timeout") == "20s"
-            assert await one(connection, "SHOW lock_timeout") == "10s"
-        pool_limits = PoolLimits(
-            connections_max=1, acquire_seconds=5, statement_seconds=20, lock_seconds=10
-        )
-        async with (
-            make_pool(
-                dsn,
-                name="statesvc test",
-                limits=pool_limits,
-                prepared_statements=False,
-                direct=not is_pooled,
-            ) as pool,
-            pool.connection() as connection,
-        ):
+    async with await open_connection(
+        database.service_dsn, application_name="statesvc test", limits=limits
+    ) as connection:
+        for _ in range(2):
             read_all(await (await connection.execute(ASKED, PARAMETERS)).fetchone() or ())
-    if not is_pooled:
-        with open_sync_connection(database.service_dsn, application_name="statesvc test") as sync:
-            read_all(sync.execute(ASKED, PARAMETERS).fetchone() or ())
-
-
-@asynccontextmanager
-async def reached(database: Any, *, is_pooled: bool) -> AsyncIterator[str]:
-    if is_pooled:
-        async with pooled(database.service_dsn) as (through,):
-            yield through
-    else:
-        yield database.service_dsn
+        async with pipelined_transaction(connection) as pipeline:
+            rows = await pipeline.execute(ASKED, PARAMETERS)
+            read_all(await rows.fetchone())
+        async with connection.transaction():
+            assert await one(connection, "SHOW transaction_isolation") == "read committed"
+        assert await one(connection, "SHOW statement_timeout") == "20s"
+        assert await one(connection, "SHOW lock_timeout") == "10s"
+    async with (
+        make_pool(database.service_dsn, name="statesvc test", limits=LIMITS) as pool,
+        pool.connection() as connection,
+    ):
+        read_all(await (await connection.execute(ASKED, PARAMETERS)).fetchone() or ())
+    with open_sync_connection(database.service_dsn, application_name="statesvc test") as sync:
+        read_all(sync.execute(ASKED, PARAMETERS).fetchone() or ())
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The supervisor of the roles, and the watchdog of each."""
 
 import asyncio
-import signal
 import socket
 import sys
 from pathlib import Path
@@ -147,36 +146,6 @@ async def test_a_child_that_dies_is_started_again_until_it_is_stopped(tmp_path: 
     child.stop()
     await asyncio.wait_for(running, 5)
     assert child.pid is None
-
-
-@pytest.mark.usefixtures("own_processes")
-async def test_a_child_notices_that_its_supervisor_died(tmp_path: Path) -> None:
-    report = tmp_path / "report"
-    program = tmp_path / "child.py"
-    program.write_text(
-        "import asyncio, sys\n"
-        "from statesvc.roles.shutdown import StopSignals\n"
-        "async def main():\n"
-        "    signals = StopSignals(); signals.listen()\n"
-        f"    open({str(report)!r}, 'a').write('up\\n')\n"
-        "    await signals.stopping.wait()\n"
-        f"    open({str(report)!r}, 'a').write('stopped\\n')\n"
-        "asyncio.run(main())\n"
-    )
-    code = (
-        "import asyncio, os, sys\nfrom statesvc.roles.supervisor.child_process import"
-        " ChildProcess, ChildProgram\nfrom statesvc.roles.supervisor.start_child import"
-        " spawn\nasyncio.run(ChildProcess(ChildProgram(name='worker', start=spawn([sys.executable,"
-        f" {str(program)!r}], dict(os.environ)))).run())\n"
-    )
-    root = str(Path(__file__).parents[3])
-    supervisor = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, cwd=root, env={"PYTHONPATH": root}
-    )
-    await until(report, 1)
-    supervisor.send_signal(signal.SIGKILL)
-    await supervisor.wait()
-    assert await until(report, 2) == ["up", "stopped"]
 
 
 async def test_systemd_gets_a_ping_twice_in_each_interval(tmp_path: Path) -> None:

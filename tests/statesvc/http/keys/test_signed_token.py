@@ -1,6 +1,5 @@
 """A token opens what it was signed for, until it expires; nothing else does."""
 
-import base64
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -62,8 +61,3 @@ def test_no_changed_character_is_accepted(place: int, character: str) -> None:
 def test_what_is_no_token_is_refused(text: str) -> None:
     with pytest.raises(TokenRefusedError):
         SIGNER.read("stream", text)
-
-
-def test_the_claims_are_readable_so_that_nobody_takes_them_for_a_secret() -> None:
-    content = TOKEN.split(".")[1]
-    assert b'"key_id":"abc"' in base64.urlsafe_b64decode(content + "=" * (-len(content) % 4))
