@@ -154,22 +154,18 @@ async def test_processes_that_read_at_once_record_one_first_and_each_answers_aft
 
 
 async def test_a_first_reading_that_fails_leaves_the_next_one_to_be_the_first(
-    api: Any, database: Any
+    api: Any, owner: AsyncConnection[Any]
 ) -> None:
     reading = PersonalRead(actor="key:a", target="shipment x", details={"call": "state"})
-    async with (
-        await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection,
-        await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,
-    ):
-        await owner.execute(
-            "CREATE FUNCTION statesvc.test_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-            " RAISE EXCEPTION 'refused'; END $$;CREATE TRIGGER test_refuse BEFORE INSERT ON"
-            " statesvc.action FOR EACH ROW EXECUTE FUNCTION statesvc.test_refuse()"
-        )
-        with pytest.raises(RaiseException):
-            await begin_personal_read(connection, reading)
-        await owner.execute("DROP FUNCTION statesvc.test_refuse CASCADE")
-        assert (await begin_personal_read(connection, reading)).is_first
+    await owner.execute(
+        "CREATE FUNCTION statesvc.test_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE EXCEPTION 'refused'; END $$;CREATE TRIGGER test_refuse BEFORE INSERT ON"
+        " statesvc.action FOR EACH ROW EXECUTE FUNCTION statesvc.test_refuse()"
+    )
+    with pytest.raises(RaiseException):
+        await begin_personal_read(api.connection, reading)
+    await owner.execute("DROP FUNCTION statesvc.test_refuse CASCADE")
+    assert (await begin_personal_read(api.connection, reading)).is_first
     assert len(await entries(api)) == 1
 
 

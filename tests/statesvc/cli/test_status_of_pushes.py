@@ -5,7 +5,6 @@ whatever stands in the way.
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,30 +13,19 @@ import pytest
 from psycopg import AsyncConnection, sql
 
 from statesvc.background.deaths import Death, record_death
-from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.database.pool import Pool
 from statesvc.health.heartbeat import Heartbeat, Incarnation
 from tests.world.database import Database
-from tests.world.shell import Shell, use
+from tests.world.shell import Shell
 
 ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
 
 
 @pytest.fixture
-async def owner(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[AsyncConnection[Any]]:
-    use(database, monkeypatch)
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
-        for role in ROLES:
-            await beats(connection, role)
-        yield connection
-
-
-@pytest.fixture
-async def pool(database: Database) -> AsyncIterator[Pool]:
-    limits = PoolLimits(connections_max=1, acquire_seconds=5)
-    async with make_pool(database.service_dsn, name="test", limits=limits) as opened:
-        yield opened
+async def owner(owner: AsyncConnection[Any], here: Shell) -> AsyncConnection[Any]:  # noqa: ARG001 - for commands
+    for role in ROLES:
+        await beats(owner, role)
+    return owner
 
 
 async def beats(

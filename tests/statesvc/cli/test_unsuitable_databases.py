@@ -2,6 +2,7 @@
 that are missing are named.
 """
 
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -36,25 +37,21 @@ async def test_a_database_of_another_encoding_is_refused(
 
 
 async def test_a_clock_that_leapt_by_months_is_named(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    owner: AsyncConnection[Any], here: Shell
 ) -> None:
-    use(database, monkeypatch)
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        await owner.execute("UPDATE statesvc.test_clock SET shift = '100 days'")
+    await owner.execute("UPDATE statesvc.test_clock SET shift = '100 days'")
     for command in ("doctor", "status"):
-        assert "s ahead of this machine's" in await shell(command, exit_code=1)
+        assert "s ahead of this machine's" in await here(command, exit_code=1)
 
 
 async def test_entries_that_wait_for_their_time_are_named(
-    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    owner: AsyncConnection[Any], here: Shell
 ) -> None:
-    use(database, monkeypatch)
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        await owner.execute(
-            "INSERT INTO statesvc.unsealed (batch_id, recorded_from) VALUES (1, statesvc.clock() +"
-            " interval '1 hour')"
-        )
-    said = await shell("status", exit_code=1)
+    await owner.execute(
+        "INSERT INTO statesvc.unsealed (batch_id, recorded_from) VALUES (1, statesvc.clock() +"
+        " interval '1 hour')"
+    )
+    said = await here("status", exit_code=1)
     assert "feed, stream and proofs wait" in said
     assert "the database's clock was ahead then" in said
 

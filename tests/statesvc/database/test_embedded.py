@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
-from psycopg import AsyncConnection, OperationalError
+from psycopg import OperationalError
 from psycopg.conninfo import conninfo_to_dict
 
 from statesvc.database.embedded import EmbeddedServer, attach
@@ -56,13 +57,10 @@ def server_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ask(dsn: str, statement: str) -> Any:
-    async def answer() -> Any:
-        async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
-            cursor = await connection.execute(statement)
-            row = await cursor.fetchone() if cursor.description else None
-            return None if row is None else row[0]
-
-    return asyncio.run(answer())
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        cursor = connection.execute(statement.encode())
+        row = cursor.fetchone() if cursor.description else None
+        return None if row is None else row[0]
 
 
 def postmaster(data_dir: Path) -> int:
@@ -96,17 +94,13 @@ async def test_a_power_cut_just_after_the_first_start_leaves_a_server_that_start
         server = EmbeddedServer(data_dir, overrides=SMALL)
         try:
             dsns = await asyncio.to_thread(server.start)
-            async with await AsyncConnection.connect(dsns.owner, autocommit=True) as connection:
-                await connection.execute("CREATE TABLE parcel AS SELECT 1 AS number")
+            ask(dsns.owner, "CREATE TABLE parcel AS SELECT 1 AS number")
             kill_all(data_dir / "postgres")
             # gives the data back: an open lock would hold the disk
             await asyncio.to_thread(server.stop)
             await disk.lose_power()
             assert await asyncio.to_thread(server.start) == dsns
-            async with await AsyncConnection.connect(dsns.owner, autocommit=True) as connection:
-                assert await (await connection.execute("SELECT number FROM parcel")).fetchone() == (
-                    1,
-                )
+            assert ask(dsns.owner, "SELECT number FROM parcel") == 1
         finally:
             await asyncio.to_thread(server.stop)
 

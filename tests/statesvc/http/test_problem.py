@@ -20,11 +20,6 @@ from tests.errors_page import PAGE, page
 Client = TestClient[web.Request, web.Application]
 
 
-class NoPool:
-    def connection(self) -> None:
-        raise AssertionError("these calls take no key")
-
-
 class Wanted(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -116,7 +111,7 @@ async def client(aiohttp_app: web.Application) -> object:
 
 @pytest.fixture
 def aiohttp_app() -> web.Application:
-    return build_app(ROUTES, keys=Keys(NoPool()), body_bytes_max=1000)  # type: ignore[arg-type]
+    return build_app(ROUTES, keys=Keys(None), body_bytes_max=1000)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Everything opens under the new master key alone, and an erasure that came between stands."""
 
 import os
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
@@ -30,12 +29,6 @@ OLD = bytes(range(32))
 NEW = os.urandom(32)
 LOGIN = Login("user", "hunter2")
 HEADERS = {"Authorization": "Basic eA=="}
-
-
-@pytest.fixture
-async def owner(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
-        yield connection
 
 
 async def rotate_keys(harness: WorkerHarness, owner: AsyncConnection[Any]) -> RotatedKeys:

@@ -40,7 +40,7 @@ async def months(api: Any, number: str) -> int:
 
 
 async def test_attempts_observations_replays_and_readings_of_later_months_are_found(
-    api: Any, scan: Any, database: Any, tmp_path: Any
+    api: Any, scan: Any, database: Any, service: AsyncConnection[Any], tmp_path: Any
 ) -> None:
     carriers, clock = api.carriers, database.clock
     request = store.SubscriptionRequest(url="https://example.test/hook")
@@ -73,8 +73,7 @@ async def test_attempts_observations_replays_and_readings_of_later_months_are_fo
         actor="test",
         run_id=uuid4(),
     )
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as own:
-        await replay(own, again, archive=History(tmp_path))
+    await replay(service, again, archive=History(tmp_path))
     first, *_ = sorted(
         (await get(api, "5", "/audit"))["notifications"], key=lambda one: one["created_at"]
     )

@@ -17,6 +17,7 @@ from statesvc.http.connections.connection_gate import (
     ConnectionGate,
     connections_allowed,
 )
+from tests.statesvc.http.connections.conftest import Connect
 
 LOOPBACK = "127.0.0.1"
 
@@ -102,26 +103,6 @@ async def serve() -> AsyncIterator[Serve]:
             return port
 
         yield serve
-
-
-Connect = Callable[[int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
-
-
-@pytest.fixture
-async def connect() -> AsyncIterator[Connect]:
-    writers = []
-
-    async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        reader, writer = await asyncio.open_connection(LOOPBACK, port)
-        writers.append(writer)
-        return reader, writer
-
-    yield connect
-    for writer in writers:
-        writer.close()
-    for writer in writers:
-        with suppress(ConnectionError):
-            await writer.wait_closed()
 
 
 async def answer(reader: asyncio.StreamReader) -> bytes:

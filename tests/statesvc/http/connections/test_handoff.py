@@ -5,8 +5,8 @@ Real sockets.
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +29,7 @@ from statesvc.roles.shared_port import (
     path_begins,
     without_api,
 )
+from tests.statesvc.http.connections.conftest import Connect
 
 BIG = b"x" * 5_000_000
 
@@ -121,12 +122,11 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
         yield pair
 
 
-class Client:
+class Client(NamedTuple):
     """One connection, used as the test says."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
 
     async def send(self, data: bytes) -> None:
         self.writer.write(data)
@@ -152,26 +152,6 @@ def request(method: str, path: str, body: bytes = b"") -> bytes:
         f"{method} {path} HTTP/1.1\r\nHost: here\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         + body
     )
-
-
-Connect = Callable[[int], Awaitable[Client]]
-
-
-@pytest.fixture
-async def connect() -> AsyncIterator[Connect]:
-    writers = []
-
-    async def connect(port: int) -> Client:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writers.append(writer)
-        return Client(reader, writer)
-
-    yield connect
-    for writer in writers:
-        writer.close()
-    for writer in writers:
-        with suppress(ConnectionError):
-            await writer.wait_closed()
 
 
 def by(answer: tuple[int, bytes]) -> str:
@@ -211,7 +191,7 @@ def test_the_first_bytes_say_whose_request_it_is(head: bytes, path: str | None) 
 async def test_each_request_of_one_connection_is_answered_by_its_own_process(
     pair: Pair, connect: Connect
 ) -> None:
-    client = await connect(pair.ingress.port)
+    client = Client(*await connect(pair.ingress.port))
     mine = client.writer.get_extra_info("sockname")[0]
     for _ in range(3):
         assert by(await client.ask("POST", "/v1/webhooks/ups", b"{}")) == "ingress"
@@ -230,14 +210,14 @@ async def test_a_head_in_pieces_is_answered_by_its_own_process(
         ("/v1/shipments", "api"),
         ("/livez", "ingress"),
     ):
-        client = await connect(pair.ingress.port)
+        client = Client(*await connect(pair.ingress.port))
         for byte in request("POST", path, b"{}"):
             await client.send(bytes([byte]))
         assert by(await client.answer()) == name
 
 
 async def test_a_large_body_goes_to_the_api_whole(pair: Pair, connect: Connect) -> None:
-    client = await connect(pair.ingress.port)
+    client = Client(*await connect(pair.ingress.port))
     status, body = await client.ask("POST", "/v1/events", BIG)
     assert by((status, body)) == "api"
     assert f'"bytes": {len(BIG)}'.encode() in body
@@ -256,7 +236,7 @@ async def test_the_api_streams_to_the_client_and_notices_that_it_left(pair: Pair
 async def test_a_request_sent_before_the_answer_to_the_one_before_waits_for_its_own_process(
     pair: Pair, connect: Connect
 ) -> None:
-    client = await connect(pair.ingress.port)
+    client = Client(*await connect(pair.ingress.port))
     await client.send(request("GET", "/v1/slow"))
     await asyncio.wait_for(pair.api.answering.begun.wait(), 5)
     await client.send(request("POST", "/v1/webhooks/ups", b"{}"))
@@ -268,12 +248,12 @@ async def test_a_request_sent_before_the_answer_to_the_one_before_waits_for_its_
 async def test_of_requests_in_one_piece_each_is_answered_and_none_is_lost(
     pair: Pair, connect: Connect
 ) -> None:
-    client = await connect(pair.ingress.port)
+    client = Client(*await connect(pair.ingress.port))
     await client.send(request("GET", "/v1/shipments") + request("POST", "/v1/webhooks/ups", b"{}"))
     assert by(await client.answer()) == "api"
     # the api takes a webhook rather than lose it
     assert by(await client.answer()) == "api"
-    client = await connect(pair.ingress.port)
+    client = Client(*await connect(pair.ingress.port))
     await client.send(request("POST", "/v1/webhooks/ups", b"{}") + request("GET", "/v1/shipments"))
     assert by(await client.answer()) == "ingress"
     status, body = await client.answer()
@@ -283,14 +263,14 @@ async def test_of_requests_in_one_piece_each_is_answered_and_none_is_lost(
 async def test_the_api_s_own_port_answers_for_its_health_and_hands_webhooks_to_ingress(
     pair: Pair, connect: Connect
 ) -> None:
-    client = await connect(pair.api.port)
+    client = Client(*await connect(pair.api.port))
     assert by(await client.ask("GET", "/readyz")) == "api"
     assert by(await client.ask("POST", "/v1/webhooks/ups", b"{}")) == "ingress"
 
 
 async def test_a_client_that_ends_keep_alive_is_let_go(pair: Pair, connect: Connect) -> None:
     for path in ("/v1/shipments", "/v1/webhooks/ups"):
-        client = await connect(pair.ingress.port)
+        client = Client(*await connect(pair.ingress.port))
         await client.send(
             f"GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n".encode()
         )
