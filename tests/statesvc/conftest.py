@@ -22,6 +22,15 @@ LIMITS = PoolLimits(
 )
 
 
+class HandClock:
+    """A clock in place of `time.monotonic`, which a test moves."""
+
+    seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
 @pytest.fixture
 async def pool(database: Any) -> AsyncIterator[Pool]:
     async with make_pool(database.service_dsn, name="test", limits=LIMITS) as pool:

@@ -1,6 +1,5 @@
 from typing import Any
 
-import orjson
 import pytest
 
 from statesvc.database.wakeups.wakeup import READY_NOW
@@ -24,7 +23,7 @@ async def is_held(api: Any, carrier_id: str) -> bool:
     )
 
 
-async def test_hold_and_release_take_effect_and_stand_in_the_log(api: Any) -> None:
+async def test_hold_and_release_take_effect(api: Any) -> None:
     held = await change_rollout(api, "ups", hold=True, why="they send garbage")
     assert (held["hold"], held["held"], held["why"]) == (True, True, "they send garbage")
     assert await is_held(api, "ups")
@@ -34,14 +33,6 @@ async def test_hold_and_release_take_effect_and_stand_in_the_log(api: Any) -> No
     assert not await is_held(api, "ups")
     assert sorted(api.woken) == sorted(READY_NOW)
     assert released["changed_by"].startswith("key:")
-
-    rows = await api.rows(
-        "SELECT actor, verb, target, canonical FROM statesvc.action ORDER BY batch_id"
-    )
-    assert [row[:3] for row in rows[-2:]] == [
-        (released["changed_by"], verb, "carrier ups") for verb in ("hold", "release")
-    ]
-    assert orjson.loads(rows[-2][3])["details"] == {"why": "they send garbage"}
 
 
 @pytest.mark.parametrize("name", ["all", "*"])

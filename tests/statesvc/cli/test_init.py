@@ -70,11 +70,6 @@ def test_a_command_takes_its_settings_from_the_file(
     assert load_settings().webhook_secrets("ups") == ("from-the-file",)
 
 
-def test_a_file_that_is_not_there_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--env-file", "missing.env", "carriers"]) == 2
-    assert "missing.env cannot be read" in capsys.readouterr().err
-
-
 def test_an_archive_that_is_named_is_set_with_the_months_of_the_log(tmp_path: Path) -> None:
     assert main(["init", "--archive", "s3://parcels/archive"]) == 0
     assert parsed((tmp_path / "statesvc.env").read_text(), "f") == {

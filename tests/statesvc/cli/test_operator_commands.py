@@ -293,23 +293,6 @@ async def test_status_names_workers_that_lack_the_version_of_the_rollout(
     assert (await here.json("status"))["troubles"] == []
 
 
-async def test_doctor_names_receivers_that_take_nothing_and_carriers_that_are_silent(
-    owner: AsyncConnection[Any], here: Shell
-) -> None:
-    await _run_roles(owner)
-    await _subscribe(owner, ONE)
-    await _fail(owner, ONE, hours=3)
-    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
-    await owner.execute(
-        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id,"
-        " sealed_key) VALUES (gen_random_uuid(), statesvc.clock(), statesvc.clock() - interval '5"
-        " minutes', 1, 'ups', '')"
-    )
-    said = {each["about"]: each for each in await here.json("doctor", exit_code=1)}
-    assert "receiver.example has taken nothing for 3 h" in said["subscription a0000000"]["text"]
-    assert "1 message waits, the first for 5 min" in said["ups"]["text"]
-
-
 @pytest.mark.parametrize(
     ("variable", "role"),
     [("STATESVC_LISTEN_URL", "owner_dsn"), ("STATESVC_OWNER_URL", "service_dsn")],

@@ -300,8 +300,3 @@ async def test_migrating_as_the_service_role_says_which_setting_is_missing(
 def test_a_concurrent_index_can_be_built_again_and_stands_alone_in_its_file(text: str) -> None:
     with pytest.raises(MigrationError, match="0002_index: write CREATE INDEX CONCURRENTLY IF NOT"):
         _ = Migration(2, "index", text).index
-
-
-def test_a_concurrent_index_lives_in_the_schema_of_its_table() -> None:
-    text = "-- why\nCREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS i ON s.t (x) WHERE y;\n"
-    assert Migration(2, "index", text).index == "s.i"

@@ -4,16 +4,14 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-import pytest
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection
 
 from statesvc.api.service_status import read_status
 from statesvc.cli.doctor.checks import check_database
 from statesvc.health.finding import Finding, Urgency, worst_first
-from statesvc.health.ingest_report import MINUTE_SECONDS, IngestReport, LastMinute
-from statesvc.health.running_processes import why_not_writable
+from statesvc.health.ingest_report import MINUTE_SECONDS, LastMinute
 from statesvc.health.storable import read_lock_fault, storage_findings
-from tests.world.database import Database
+from tests.statesvc.conftest import HandClock
 
 DEAD = Finding(urgency=Urgency.NOW, about="processes", text="no worker", page="RoleDown")
 WAITS = [
@@ -40,15 +38,8 @@ def test_what_follows_from_nothing_that_was_found_stands_for_itself() -> None:
     ]
 
 
-class Clock:
-    seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
 def test_pushes_are_counted_for_a_minute() -> None:
-    clock = Clock()
+    clock = HandClock()
     minute = LastMinute(now=clock)
     assert minute.counts() == (0, {})
     for second in range(120):
@@ -61,14 +52,6 @@ def test_pushes_are_counted_for_a_minute() -> None:
     assert refused == {}
     clock.seconds += MINUTE_SECONDS
     assert minute.counts() == (0, {})
-
-
-def test_a_disk_is_at_its_bound_only_where_it_is_seen() -> None:
-    assert not IngestReport(
-        acknowledged=0, disk_free_bytes=None, disk_free_bytes_min=9
-    ).is_disk_full
-    assert not IngestReport(acknowledged=0, disk_free_bytes=9, disk_free_bytes_min=9).is_disk_full
-    assert IngestReport(acknowledged=0, disk_free_bytes=8, disk_free_bytes_min=9).is_disk_full
 
 
 async def test_who_locks_the_inbox_is_named_by_readiness_and_doctor(
@@ -116,32 +99,3 @@ async def test_an_invalid_index_is_named(
     await owner.execute(named.rsplit(", else ", 1)[1].encode())
     found = [finding.text async for finding in check_database(service)]
     assert not [text for text in found if "is invalid" in text]
-
-
-@pytest.mark.parametrize(
-    ("options", "altered", "remedy"),
-    [
-        ("", True, "`ALTER DATABASE ... RESET default_transaction_read_only` ends it"),
-        (
-            "-c default_transaction_read_only=on",
-            False,
-            "it was set by the client: take it out there",
-        ),
-    ],
-    ids=["database", "client"],
-)
-async def test_the_remedy_follows_where_the_setting_comes_from(
-    database: Database, options: str, *, altered: bool, remedy: str
-) -> None:
-    if altered:
-        async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-            name = sql.Identifier(owner.info.dbname)
-            await owner.execute(
-                sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name)
-            )
-    async with await AsyncConnection.connect(
-        database.service_dsn, options=options, autocommit=True
-    ) as connection:
-        found = await why_not_writable(connection)
-    assert found is not None
-    assert found.remedy.startswith(remedy)

@@ -51,17 +51,6 @@ async def test_a_process_shows_from_its_start_to_its_clean_exit(
     await _until(service)
 
 
-async def test_a_process_that_is_killed_falls_silent(
-    database: Any, pool: Pool, service: AsyncConnection[Any]
-) -> None:
-    heartbeat = Heartbeat(pool, [ME], stopping=asyncio.Event(), beat_seconds=HOUR_SECONDS)
-    await heartbeat.start()
-    await _until(service, WorkerState.ALIVE)
-    await database.clock.advance(3 * HOUR_SECONDS + 1)
-    await _until(service, WorkerState.SILENT)
-    await heartbeat.stop()
-
-
 async def test_who_takes_webhooks_reports_the_last_minute_until_silent(
     database: Any, pool: Pool, service: AsyncConnection[Any]
 ) -> None:

@@ -13,12 +13,9 @@ from psycopg import AsyncConnection
 
 from statesvc.bodies.sealed_message import message_id
 from statesvc.database.pool import Pool
-from statesvc.health.reconciler import first_id, read_promises, reconcile
+from statesvc.health.reconciler import read_promises, reconcile
 from statesvc.ingress.ack_counts import AckCounts
 from tests.world.database import Database
-
-MINUTE = 29_000_000
-"""Minute of the test's messages, since 1970."""
 
 
 @pytest.fixture
@@ -242,15 +239,6 @@ async def test_counts_survive_a_database_that_is_away(
     assert await (await owner.execute("SELECT accepted FROM statesvc.ack_count")).fetchall() == [
         (1,)
     ]
-
-
-def test_the_first_id_of_a_second_lies_below_all_of_it() -> None:
-    assert (
-        first_id(MINUTE)
-        <= message_id(MINUTE * 1000, bytes(10))
-        < message_id(MINUTE * 1000 + 999, b"\xff" * 10)
-        < first_id(MINUTE + 1)
-    )
 
 
 async def test_a_minute_of_which_a_spool_may_hold_messages_is_counted_later(

@@ -11,15 +11,9 @@ from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.http.app import build_app
 from statesvc.http.health import REMEMBERED_SECONDS, Readiness, health_routes, shipped_migrations
 from statesvc.http.keys.api_keys import Keys
+from tests.statesvc.conftest import HandClock
 
 LIMITS = PoolLimits(connections_max=2, acquire_seconds=0.2)
-
-
-class Clock:
-    seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 async def test_a_migrated_database_is_ready(pool: Pool) -> None:
@@ -98,7 +92,7 @@ async def test_others_add_checks_by_name(pool: Pool) -> None:
 
 
 async def test_an_answer_is_remembered_shortly(pool: Pool, owner: AsyncConnection[Any]) -> None:
-    clock = Clock()
+    clock = HandClock()
     readiness = Readiness(pool, migrations=shipped_migrations(), now=clock)
     assert await readiness.reasons() == []
     await owner.execute("DELETE FROM statesvc.schema_migrations")

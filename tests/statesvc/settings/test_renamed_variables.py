@@ -58,13 +58,6 @@ def test_an_old_name_works_in_two_minor_releases(version: str, works: bool) -> N
     assert bool(renames.refused(environment)) is not works
 
 
-def test_an_old_name_that_works_no_longer_is_refused_with_the_new_one() -> None:
-    told = sentences_on_unknown_variables({"STATESVC_LISTEN_PORT": "8000"}, SECTIONS, renames=OLD)
-    assert told == [
-        "STATESVC_LISTEN_PORT was renamed to STATESVC_PORT in 0.1: set that, and remove the old one"
-    ]
-
-
 def test_a_removed_setting_is_accepted_without_effect_and_then_refused() -> None:
     environment = {"STATESVC_COLOUR": "hush-hush"}
     assert NEW.adopt(environment) == [

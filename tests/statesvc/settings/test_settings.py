@@ -103,17 +103,6 @@ def test_every_setting_says_what_it_means() -> None:
     assert silent == []
 
 
-def test_a_misspelt_variable_is_noticed() -> None:
-    environment = {
-        "STATESVC_PORT": "1",
-        "STATESVC_PROT": "1",
-        "STATESVC_WEBHOOK_SECRET_UPS": "x",
-        "DATABASE_URL": "",
-        "PATH": "",
-    }
-    assert unknown_variables(environment, SECTIONS) == ["STATESVC_PROT"]
-
-
 def test_the_passwords_with_which_the_roles_were_made_may_stay_in_the_shell() -> None:
     assert (
         unknown_variables(

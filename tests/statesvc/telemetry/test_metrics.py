@@ -23,6 +23,7 @@ from statesvc.telemetry.metrics_server import (
     merged,
 )
 from tests.metrics_page import PAGE, page, prometheus_name
+from tests.statesvc.conftest import HandClock
 
 
 def test_the_objectives_of_the_ack_are_exact_buckets() -> None:
@@ -180,15 +181,8 @@ async def test_other_paths_and_methods_get_nothing(served: Served) -> None:
     assert served.asked == 1
 
 
-class Clock:
-    seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
 async def test_a_text_is_made_once_a_second_however_many_ask() -> None:
-    clock, made = Clock(), list[int]()
+    clock, made = HandClock(), list[int]()
 
     async def make() -> bytes:
         made.append(len(made))

@@ -16,25 +16,19 @@ from statesvc.http.keys.api_keys import REMEMBERED_SECONDS, Keys, caller_of
 from statesvc.http.keys.key_store import Scope, create_key, list_keys
 from statesvc.http.operation import Route, answer, operation
 from statesvc.subscriptions.key_revocation import revoke_key
+from tests.statesvc.conftest import HandClock
 
 BOOTSTRAP = "b" * 24
 Call = Callable[[str | None], Awaitable[tuple[int, dict[str, Any]]]]
 
 
-class Clock:
-    seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-async def call(pool: Pool, clock: Clock) -> AsyncIterator[Call]:
+async def call(pool: Pool, clock: HandClock) -> AsyncIterator[Call]:
     async def who(request: web.Request) -> web.StreamResponse:
         return answer(
             {"actor": caller_of(request).actor, "scopes": sorted(caller_of(request).scopes)}
@@ -107,7 +101,7 @@ async def test_a_key_with_another_secret_is_none(pool: Pool, call: Call) -> None
 
 
 async def test_a_revoked_key_is_out_once_it_is_forgotten(
-    pool: Pool, call: Call, clock: Clock
+    pool: Pool, call: Call, clock: HandClock
 ) -> None:
     key_id, key = await make(pool, Scope.AUDIT)
     assert (await call(f"Bearer {key}"))[0] == 200
@@ -153,7 +147,7 @@ async def test_a_key_needs_a_scope_and_a_name(pool: Pool) -> None:
                 await create_key(connection, name=name, scopes=scopes, created_by="operator:test")
 
 
-async def test_a_database_that_is_away_is_a_quick_503(clock: Clock) -> None:
+async def test_a_database_that_is_away_is_a_quick_503(clock: HandClock) -> None:
     limits = PoolLimits(connections_max=1, acquire_seconds=0.2)
     pool = make_pool("host=127.0.0.1 port=1 dbname=none", name="away", limits=limits)
     await pool.open(wait=False)

@@ -12,20 +12,14 @@ from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_limits import KeyLimits
 from statesvc.http.operation import Reply, Route, answer, operation
 from statesvc.http.problem import Code, Problem
+from tests.statesvc.conftest import HandClock
 
 BOOTSTRAP_KEY = "a" * 24
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> HandClock:
+    return HandClock()
 
 
 @pytest.fixture
@@ -34,7 +28,7 @@ def refused() -> list[str]:
 
 
 @pytest.fixture
-def limits(clock: Clock, refused: list[str]) -> KeyLimits:
+def limits(clock: HandClock, refused: list[str]) -> KeyLimits:
     return KeyLimits(
         calls_max=3, computed_max=1, calls_per_second=5, now=clock, refused=refused.append
     )
@@ -85,29 +79,29 @@ def test_a_call_that_fails_is_over_too(limits: KeyLimits) -> None:
 
 
 def test_a_key_asks_at_its_rate_after_a_burst(
-    limits: KeyLimits, clock: Clock, refused: list[str]
+    limits: KeyLimits, clock: HandClock, refused: list[str]
 ) -> None:
     for _ in range(10):
         ask(limits)
     assert_refused(limits)
     ask(limits, "b")
-    clock.now += 0.2
+    clock.seconds += 0.2
     ask(limits)
     assert_refused(limits)
-    clock.now += 100
+    clock.seconds += 100
     for _ in range(10):
         ask(limits)
     assert_refused(limits)
     assert set(refused) == {"rate"}
 
 
-def test_a_slow_rate_says_how_long_to_wait(clock: Clock) -> None:
+def test_a_slow_rate_says_how_long_to_wait(clock: HandClock) -> None:
     limits = KeyLimits(calls_max=1, computed_max=1, calls_per_second=0.1, now=clock)
     ask(limits)
     assert_refused(limits, retry_after="10")
 
 
-def test_a_key_is_shown_what_is_left_of_its_rate(limits: KeyLimits, clock: Clock) -> None:
+def test_a_key_is_shown_what_is_left_of_its_rate(limits: KeyLimits, clock: HandClock) -> None:
     assert limits.headers("a") == {
         "RateLimit": '"key";r=10;t=0',
         "RateLimit-Policy": '"key";q=10;w=2',
@@ -115,7 +109,7 @@ def test_a_key_is_shown_what_is_left_of_its_rate(limits: KeyLimits, clock: Clock
     for _ in range(3):
         ask(limits)
     assert limits.headers("a")["RateLimit"] == '"key";r=7;t=1'
-    clock.now += 0.3
+    clock.seconds += 0.3
     assert limits.headers("a")["RateLimit"] == '"key";r=8;t=1'
     assert limits.headers("b")["RateLimit"] == '"key";r=10;t=0'
 
@@ -125,7 +119,7 @@ async def who(_request: web.Request) -> Reply[dict[str, str]]:
 
 
 async def test_every_answer_to_a_limited_call_shows_it_and_ingest_and_streams_are_free(
-    clock: Clock,
+    clock: HandClock,
 ) -> None:
     limits = KeyLimits(calls_max=1, computed_max=1, calls_per_second=1, now=clock)
     calls: dict[str, dict[str, Any]] = {

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from psycopg import AsyncConnection
@@ -147,7 +147,3 @@ class RepairHarness:
 async def repair(harness: WorkerHarness, database: Any) -> AsyncIterator[RepairHarness]:
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         yield RepairHarness(harness, connection)
-
-
-def message_ids(rows: list[Any]) -> set[UUID]:
-    return {message_id for (message_id,) in rows}

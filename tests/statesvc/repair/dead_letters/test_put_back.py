@@ -43,22 +43,6 @@ async def test_a_message_goes_back_under_its_id_as_if_never_tried_and_takes_effe
     }
 
 
-async def test_a_second_replay_finds_it_done(repair: RepairHarness) -> None:
-    (dead_letter_id,) = await repair.bury_some(1)
-    assert await put_back(repair.connection, repair.request(dead_letter_id), [dead_letter_id]) == {
-        dead_letter_id: None
-    }
-    assert await put_back(repair.connection, repair.request(dead_letter_id), [dead_letter_id]) == {
-        dead_letter_id: Obstacle.REPLAYED
-    }
-    repair.mend()
-    await repair.harness.work()
-    assert await put_back(repair.connection, repair.request(dead_letter_id), [dead_letter_id]) == {
-        dead_letter_id: Obstacle.REPLAYED
-    }
-    await repair.assert_applied_once(1)
-
-
 async def test_what_fails_again_is_a_new_dead_letter_that_can_be_replayed(
     repair: RepairHarness,
 ) -> None:
