@@ -1,5 +1,5 @@
-"""`python -m tests.corpus_shares [--write]`: of the payloads of all corpora, what is right,
-reported and silently wrong.
+"""`python -m tests.corpus_shares [CARRIER ... | --write]`: of the payloads of all corpora, what is
+right, reported and silently wrong; of the carriers, each event that is not right, and why.
 
 Right: everything that is asserted of an event is read so. Reported: it is not, but a person is
 asked: the message is refused, a member of it rejected, the code unmapped or read by its category
@@ -8,25 +8,30 @@ table into `docs/carrier-shares.md`, which `tests/test_corpus_shares.py` compare
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
-from events.event import Normalized, Reading
+from events.event import NOWHERE, Normalized, Reading
 from events.vocabulary import Kind, TzSource
-from tests.corpus_table import differences
 from tests.events.carriers.test_corpus import (
     CORPUS,
     NO_CORPUS,
     WRONG,
+    asserted,
+    digits,
     is_judged,
     one_per_number,
     read,
+    stated,
+    times_as_printed,
 )
 
 CORPORA: Final = (
@@ -41,6 +46,22 @@ PAGE_OF_CARRIER: Final = "page"
 _UNSTATED: Final[dict[str, Any]] = dict.fromkeys(
     ("tracking_number", "raw_code", "status", "occurred_at_raw")
 )
+STATED: Final = frozenset({TzSource.EXPLICIT})
+LOCAL: Final = frozenset({TzSource.LOCATION, TzSource.CARRIER_DEFAULT})
+SOURCES: Final = (
+    ("utc (claimed)", LOCAL),
+    ("offset", STATED),
+    ("utc", STATED),
+    ("epoch-ms", STATED),
+    ("iana", STATED),
+    ("tz-abbrev", STATED),
+    ("local+gmt", frozenset({TzSource.PAIR})),
+    ("epoch+utc-local", frozenset({TzSource.PAIR})),
+    ("local", LOCAL),
+    ("ist", LOCAL),
+)
+"""Beginnings of `tz`, and where the offset may come from then."""
+_WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(slots=True)
@@ -131,6 +152,86 @@ def _asks(reading: Reading) -> bool:
     return reading.kind is Kind.UNMAPPED or reading.by_category
 
 
+def differences(reading: Reading, expected: dict[str, Any]) -> Iterator[str]:
+    """Yield where a reading says something else than what is asserted."""
+    found, wanted = stated(reading, expected), asserted(expected)
+    yield from (
+        f"{name} {found.get(name)!r}, expected {wanted[name]!r}"
+        for name in wanted
+        if found.get(name) != wanted[name]
+    )
+    printed, instant, precision = (
+        expected["occurred_at_raw"],
+        expected.get("occurred_at"),
+        expected.get("time_precision"),
+    )
+    is_instant = instant is not None and reading.time.instant == datetime.fromisoformat(instant)
+    if (
+        printed is not None
+        and not is_instant
+        and digits(reading.time.printed) not in times_as_printed(printed)
+    ):
+        yield f"time {reading.time.printed!r}, expected {printed!r}"
+    if instant is not None and reading.time.instant != datetime.fromisoformat(instant):
+        yield f"instant {reading.time.instant.isoformat()}, expected {instant}"
+    if precision is not None and reading.time.precision != precision:
+        yield f"precision {reading.time.precision}, expected {precision}"
+    sources = next(
+        (
+            sources
+            for begin, sources in SOURCES
+            if (expected.get("tz") or "").casefold().startswith(begin)
+        ),
+        None,
+    )
+    if (
+        sources is not None
+        and printed
+        and _names_zone(reading, printed)
+        and reading.time.tz_source not in sources
+    ):
+        yield f"zone by {reading.time.tz_source}, expected {expected['tz']}"
+    yield from _misplaced(reading, expected.get("location"))
+
+
+def _names_zone(reading: Reading, printed: str) -> bool:
+    """Return whether a reading names its zone: one that prints offsets may have scans without, and
+    a date alone has none to find.
+    """
+    return reading.time.tz_source is not TzSource.RECEIVED and (
+        reading.time.zone is not None or "T00:00:00" not in printed
+    )
+
+
+def _misplaced(reading: Reading, location: str | None) -> Iterator[str]:
+    """Compare words: the corpus prints a place on one line, with more or less in it than a
+    normalizer keeps. Coordinates are no place.
+    """
+    if not location or location.startswith("lat "):
+        return
+    place, words = reading.place, set(_WORD.findall(location.casefold()))
+    # an expectation of a city alone says nothing of its region
+    parts = (place.city, place.region if "," in location or place.city is None else None)
+    said = {word for part in parts for word in _WORD.findall((part or "").casefold())}
+    if place == NOWHERE or not (said <= words or (place.facility or "").casefold() in words):
+        yield f"place {place}, expected {location!r}"
+
+
+def wrong_events(carrier_id: str) -> Iterator[str]:
+    """Yield a line for each event of a carrier that is read otherwise than asserted."""
+    for path, document in documents():
+        if document["carrier"] != carrier_id:
+            continue
+        try:
+            readings = read(carrier_id, path.read_bytes()).readings
+        except UnreadableMessageError as error:
+            yield f"{path}: not read, {error}"
+            continue
+        for reading, event in pairs(readings, document["events"]):
+            if told := ["not read"] if reading is None else list(differences(reading, event)):
+                yield f"{path}: {'; '.join(told)}"
+
+
 def table(found: dict[str, Shares]) -> str:
     """Format the table in Markdown, the sum first."""
     total = Shares()
@@ -151,7 +252,7 @@ def _row(name: str, of: Shares) -> str:
     )
 
 
-def stated() -> dict[str, tuple[int, int, int]]:
+def printed_shares() -> dict[str, tuple[int, int, int]]:
     """Return the events, right and silent ones of each carrier, as the page says."""
     rows = PAGE.read_text("utf-8").partition(BEGIN)[2].partition(END)[0].splitlines()[2:]
     cells = ([cell.strip() for cell in row.strip("|").split("|")] for row in rows)
@@ -168,6 +269,8 @@ def main() -> int:
         return 2
     printed = table(shares())
     sys.stdout.write(printed)
+    for carrier_id in CARRIERS.keys() & set(sys.argv[1:]):
+        sys.stdout.writelines(f"{told}\n" for told in wrong_events(carrier_id))
     if sys.argv[1:] == ["--write"]:
         before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
         PAGE.write_text(f"{before}{BEGIN}{printed}{END}{rest.partition(END)[2]}", "utf-8")

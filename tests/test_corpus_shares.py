@@ -1,13 +1,13 @@
 import pytest
 
-from tests.corpus_shares import CORPORA, shares, stated
+from tests.corpus_shares import CORPORA, printed_shares, shares
 from tests.events.carriers.test_corpus import NO_CORPUS
 
 
 def test_the_page_says_what_is_true_or_less() -> None:
     if not all((corpus / "expected.json").is_file() for corpus in CORPORA):
         pytest.skip(NO_CORPUS)
-    said = stated()
+    said = printed_shares()
     assert shares().keys() == said.keys() - {"all"}
     worse = {
         name: (found, said[name])
