@@ -7,15 +7,6 @@ from typing import Any
 from tests.acceptance.stories import ups_alert
 from tests.statesvc.database.kms.test_kms import program
 
-NUMBER = "1ZTEST0000000077"
-PERSON = "Zebedee Quux"
-CALLS = (
-    f"/v1/shipments/ups/{NUMBER}",
-    f"/v1/shipments/ups/{NUMBER}/history",
-    f"/v1/shipments/ups/{NUMBER}/audit",
-)
-
-
 ServiceMaker = Callable[..., Any]
 
 

@@ -6,8 +6,8 @@ import random
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
-from uuid import UUID, uuid4
+from typing import Any
+from uuid import UUID
 
 import pytest
 from psycopg import AsyncConnection, errors
@@ -15,13 +15,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
-from events.entry.kinds import Provenance, event_document
-from events.identity.ids import identify, shipment_id
-from events.spelling import normalize_number
+from events.identity.ids import identify
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.ingress.group_commit import put
-from statesvc.log.json_compression import decompress_json
 from tests.acceptance.processes import MASTER_KEY, Service
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import Message, messages
@@ -58,88 +55,30 @@ def _in_another_envelope(message: Message) -> Message:
     return Message(message.carrier_id, message.body + b" ")
 
 
-STATEMENT: Final = frozenset(
-    {
-        *(
-            "shipment_id",
-            "carrier_id",
-            "event_id",
-            "tracking_number",
-            "discriminator",
-            "kind",
-            "occurred_at",
-            "tz_source",
-            "time_precision",
-        ),
-        *(
-            "status",
-            "reason",
-            "by_category",
-            "carrier_code",
-            "raw",
-            "location",
-            "estimated_delivery",
-            "corrects",
-            "stamp",
-        ),
-    }
-)
-Told = dict[tuple[str, str], tuple[bytes, dict[str, Any]]]
-"""(carrier_id, event_id) -> facts digest, statement"""
-
-
-def _statement(document: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: value for name, value in document.items() if name in STATEMENT and value is not None
-    }
+Told = dict[tuple[str, str], bytes]
+"""(carrier_id, event_id) -> facts digest"""
 
 
 def _as_ours_alone(pushed: list[Message], keyring: Keyring) -> Told:
-    told: Told = {}
     now = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
-    for message in pushed:
-        carrier = CARRIERS[message.carrier_id]
-        source = Provenance(
-            message_id=uuid4(),
-            body_commitment=b"",
-            received_at=now,
-            normalizer="ups",
-            normalizer_version="1",
+    events = (
+        identify(
+            reading,
+            carrier_id=message.carrier_id,
+            digest=keyring.carrier_digest(message.carrier_id),
         )
-        for reading in carrier.normalizers[carrier.stable](message.body, now).readings:
-            event = identify(
-                reading,
-                carrier_id=message.carrier_id,
-                digest=keyring.carrier_digest(message.carrier_id),
-            )
-            document = event_document(
-                event,
-                source=source,
-                shipment_id=shipment_id(
-                    event.carrier_id, normalize_number(event.tracking_number), event.discriminator
-                ),
-                version=1,
-                recorded_at=now,
-                previous_hash=b"",
-                part_commitment=None,
-                signer_digest=None,
-            )
-            told[event.carrier_id, event.event_id] = (
-                event.facts_digest,
-                _statement(document),
-            )
-    return told
+        for message in pushed
+        for reading in CARRIERS[message.carrier_id].read(message.body, now).readings
+    )
+    return {(event.carrier_id, event.event_id): event.facts_digest for event in events}
 
 
 async def _as_logged(service: Service) -> Told:
     query = """
-        SELECT k.carrier_id, k.event_id, k.facts_digest, e.canonical FROM statesvc.event e
-        JOIN statesvc.event_key k ON k.carrier_id = e.carrier_id AND k.event_id = e.event_id"""
+        SELECT carrier_id, event_id, facts_digest FROM statesvc.event
+        JOIN statesvc.event_key USING (carrier_id, event_id)"""
     rows = await service.rows(query)
-    told: Told = {
-        (carrier, event): (digest, _statement(json.loads(decompress_json(canonical))))
-        for carrier, event, digest, canonical in rows
-    }
+    told = {(carrier_id, event_id): digest for carrier_id, event_id, digest in rows}
     assert len(told) == len(rows), "an event stands twice in the log"
     return told
 

@@ -133,112 +133,86 @@ async def _replay_all(service: ReplayService, count: int, *options: str) -> floa
     return seconds
 
 
-async def _record(service: ReplayService) -> list[dict[str, Any]]:
-    rows = await service.rows("SELECT canonical FROM statesvc.action ORDER BY recorded_at")
-    return [json.loads(canonical) for (canonical,) in rows]
-
-
-async def _all_are_replayed_by_one_command(service: ReplayService, count: int) -> None:
-    seconds = await _replay_all(service, count)
-    await service.assert_applied_once(count)
-    begun, ended = await _record(service)
-    assert (begun["verb"], begun["details"]["dead_letters"], begun["details"]["why"]) == (
-        "replay_begun",
-        count,
-        "normalizer mended",
-    )
-    assert begun["actor"].startswith("cli")
-    assert (ended["verb"], ended["details"]["ended"]) == ("replay_ended", "done")
-    assert ended["details"]["replayed"] == count
-    assert await service.rows("SELECT DISTINCT run_id::text FROM statesvc.dead_letter") == [
-        (begun["details"]["run"],)
-    ]
-    sys.stdout.write(f"\n{count} dead letters of one cause replayed in {seconds:.1f} s\n")
-
-
-async def _all_events_of_a_code_are_corrected_by_one_command(
-    service: ReplayService, count: int
-) -> None:
-    await service.start("worker")
-    await service.push(
-        [
-            push_body({"number": f"N{number}", "kind": "unmapped", "code": "NEW"}, envelope=number)
-            for number in range(count)
-        ]
-    )
-    await service.drained(300)
-    assert await service.value(OPEN) == 1, "one dead letter however often a code is pushed"
-    code = (*REPLAY, "--cause", "unknown_code")
-    refused = await service.document(*code, exit_code=1)
-    assert refused["refused"] == {"no_mapping": 1}
-    mapping = await service.begin(
-        "carriers",
-        "map",
-        CARRIER_ID,
-        "--type",
-        "T",
-        "--code",
-        "NEW",
-        "--status",
-        "out_for_delivery",
-        "--yes",
-        "--why",
-        "new in autumn",
-    )
-    printed, _ = await mapping.communicate()
-    assert b"dead-letters replay" in printed
-    began = time.monotonic()
-    done = await service.document(*code)
-    seconds = time.monotonic() - began
-    assert (done["replayed"], done["corrected"], done["ended"]) == (
-        1,
-        count,
-        "done",
-    )
-    assert await service.value(OPEN) == 0
-    assert (
-        await service.value(
-            "SELECT count(*) FROM statesvc.shipment WHERE status = 'out_for_delivery'"
-        )
-        == count
-    )
-    assert (
-        await service.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'")
-        == count
-    )
-    assert await service.value("SELECT count(*) FROM statesvc.event") == 2 * count
-    assert (await service.verbs())[-3:] == ["map_code", "replay_begun", "replay_ended"]
-    sys.stdout.write(f"\n{count} messages with an unknown code read again in {seconds:.1f} s\n")
-
-
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.soak)])
 async def test_dead_letters_of_one_cause_are_replayed_by_one_command_with_a_bar(
-    service_maker: ServiceMaker, tmp_path: Path
+    service_maker: ServiceMaker, tmp_path: Path, count: int
 ) -> None:
-    async with dead_letters(service_maker, tmp_path, 300) as service:
-        await _all_are_replayed_by_one_command(service, 300)
+    async with dead_letters(service_maker, tmp_path, count) as service:
+        seconds = await _replay_all(service, count)
+        await service.assert_applied_once(count)
+        rows = await service.rows("SELECT canonical FROM statesvc.action ORDER BY recorded_at")
+        begun, ended = (json.loads(canonical) for (canonical,) in rows)
+        assert (begun["verb"], begun["details"]["dead_letters"], begun["details"]["why"]) == (
+            "replay_begun",
+            count,
+            "normalizer mended",
+        )
+        assert begun["actor"].startswith("cli")
+        assert (ended["verb"], ended["details"]["ended"]) == ("replay_ended", "done")
+        assert ended["details"]["replayed"] == count
+        assert await service.rows("SELECT DISTINCT run_id::text FROM statesvc.dead_letter") == [
+            (begun["details"]["run"],)
+        ]
+        sys.stdout.write(f"\n{count} dead letters of one cause replayed in {seconds:.1f} s\n")
 
 
+@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.soak)])
 async def test_events_of_an_unknown_code_are_corrected_by_one_command(
-    service_maker: ServiceMaker, tmp_path: Path
+    service_maker: ServiceMaker, tmp_path: Path, count: int
 ) -> None:
     async with await service_maker(tmp_path, kind=ReplayService) as service:
-        await _all_events_of_a_code_are_corrected_by_one_command(service, 200)
-
-
-@pytest.mark.soak
-async def test_ten_thousand_dead_letters_of_one_cause(
-    service_maker: ServiceMaker, tmp_path: Path
-) -> None:
-    async with dead_letters(service_maker, tmp_path, 10_000) as service:
-        await _all_are_replayed_by_one_command(service, 10_000)
-
-
-@pytest.mark.soak
-async def test_ten_thousand_messages_of_an_unknown_code(
-    service_maker: ServiceMaker, tmp_path: Path
-) -> None:
-    async with await service_maker(tmp_path, kind=ReplayService) as service:
-        await _all_events_of_a_code_are_corrected_by_one_command(service, 10_000)
+        await service.start("worker")
+        await service.push(
+            [
+                push_body(
+                    {"number": f"N{number}", "kind": "unmapped", "code": "NEW"}, envelope=number
+                )
+                for number in range(count)
+            ]
+        )
+        await service.drained(300)
+        assert await service.value(OPEN) == 1, "one dead letter however often a code is pushed"
+        code = (*REPLAY, "--cause", "unknown_code")
+        refused = await service.document(*code, exit_code=1)
+        assert refused["refused"] == {"no_mapping": 1}
+        mapping = await service.begin(
+            "carriers",
+            "map",
+            CARRIER_ID,
+            "--type",
+            "T",
+            "--code",
+            "NEW",
+            "--status",
+            "out_for_delivery",
+            "--yes",
+            "--why",
+            "new in autumn",
+        )
+        printed, _ = await mapping.communicate()
+        assert b"dead-letters replay" in printed
+        began = time.monotonic()
+        done = await service.document(*code)
+        seconds = time.monotonic() - began
+        assert (done["replayed"], done["corrected"], done["ended"]) == (
+            1,
+            count,
+            "done",
+        )
+        assert await service.value(OPEN) == 0
+        assert (
+            await service.value(
+                "SELECT count(*) FROM statesvc.shipment WHERE status = 'out_for_delivery'"
+            )
+            == count
+        )
+        assert (
+            await service.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'")
+            == count
+        )
+        assert await service.value("SELECT count(*) FROM statesvc.event") == 2 * count
+        assert (await service.verbs())[-3:] == ["map_code", "replay_begun", "replay_ended"]
+        sys.stdout.write(f"\n{count} messages with an unknown code read again in {seconds:.1f} s\n")
 
 
 async def test_a_replay_that_is_killed_at_any_time_loses_and_doubles_nothing(

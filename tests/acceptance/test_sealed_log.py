@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from events.merkle.checkpoint import VerifierKey, open_checkpoint, read_checkpoint
 from events.merkle.proof import verify_inclusion
 from statesvc.database.log_guard import install_guard
-from tests.acceptance.processes import MASTER_KEY, Service, until_false
+from tests.acceptance.processes import Service, until_false
 from tests.acceptance.stories import ups_alert
 from tests.world.postgres import Server
 from tests.world.stamping import make_tsa, serving
@@ -46,7 +46,8 @@ async def test_a_webhook_is_proved_within_a_second_and_a_change_is_found(
 
         head = tmp_path / "head"
         head.write_text(file.read_text())
-        assert await _verify(service, head) == 0
+        proving = ("verify", "--processes", "2", "--checkpoint", str(head))
+        assert (await service.run(*proving))[0] == 0
         async with await psycopg.AsyncConnection.connect(
             service.owner_dsn, autocommit=True
         ) as owner:
@@ -60,7 +61,8 @@ async def test_a_webhook_is_proved_within_a_second_and_a_change_is_found(
             for (partition,) in partitions:
                 await owner.execute(f"ALTER TABLE {partition} DISABLE TRIGGER ALL".encode())
             await owner.execute("DELETE FROM statesvc.event WHERE version = 1")
-        assert await _verify(service, head) == 1
+        exit_code, said, _ = await service.run(*proving)
+        assert (exit_code, "THE LOG WAS CHANGED" in said) == (1, True)
 
 
 async def test_who_read_personal_data_is_proved_long_before_the_sealers_sweep(
@@ -121,34 +123,6 @@ async def _leads(service: Service, role: Any) -> bool:
             re.search(r"^statesvc_sealer_leads\S* 1\.0$", await answer.text(), re.MULTILINE)
             is not None
         )
-
-
-async def _verify(service: Service, head: Path) -> int:
-    environment = {
-        **os.environ,
-        "DATABASE_URL": service.service_dsn,
-        "STATESVC_MASTER_KEY": MASTER_KEY,
-    }
-    process = await asyncio.create_subprocess_exec(
-        *(
-            sys.executable,
-            "-m",
-            "statesvc",
-            "verify",
-            "--checkpoint",
-            str(head),
-            "--processes",
-            "2",
-        ),
-        env=environment,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    said, _ = await process.communicate()
-    code = process.returncode
-    assert code == 0 or b"THE LOG WAS CHANGED" in said, said
-    assert code is not None
-    return code
 
 
 async def test_heads_are_stamped_cosigned_and_kept_elsewhere_and_an_auditor_verifies_them(
