@@ -11,7 +11,7 @@ from statesvc.addons.evidence.evidence_report import report_of
 from statesvc.addons.evidence.summary import EvidenceSummary
 from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.addons.evidence.test_dispute import STATEMENT
-from tests.addons.evidence.test_sent import deliver, subscribe
+from tests.addons.evidence.test_sent import subscribe
 from tests.world.log_builder import LogBuilder, scan
 
 
@@ -162,24 +162,6 @@ async def test_a_code_is_said_in_english_and_a_signer_in_the_words_is_not_denied
     assert facts["Its code"].startswith("80: “")
     assert facts["Its code"].endswith("read as “delivered”")
     assert facts["Signed by"] == "not in a field of its own; see the carrier’s words"
-
-
-async def test_who_was_told_is_said_in_words(event_log: LogBuilder) -> None:
-    await subscribe(event_log)
-    await event_log.append(scan(NUMBER, 70, Status.DELIVERED))
-    await event_log.seal()
-    waiting = report_of(await bundle_of(event_log)).summary.notified
-    await deliver(event_log)
-    page = await page_of(event_log)
-    assert waiting[0].startswith(
-        "subscriber.invalid, a subscriber’s system, was to be notified of “delivered” on "
-    )
-    assert waiting[0].endswith(": not ended yet.")
-    (told,) = page.notified
-    assert told.startswith(
-        "subscriber.invalid, a subscriber’s system, was notified of “delivered” on "
-    )
-    assert told.endswith(" UTC: confirmed (HTTP 204, 10 ms).")
 
 
 async def test_a_history_that_was_submitted_silently_says_so(event_log: LogBuilder) -> None:

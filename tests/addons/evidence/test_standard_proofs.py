@@ -86,7 +86,6 @@ async def test_the_verifier_of_each_release_holds_the_evidence_of_today(
 
 
 Change = Callable[[bytes], bytes]
-ANOTHER_ENTRY = b'{"entry":"event"}'
 
 
 def _next_index(text: bytes) -> bytes:

@@ -17,7 +17,6 @@ from events.merkle.checkpoint import read_checkpoint
 from statesvc.addons.verify.verify_log import Verification, VerificationReport, VerificationRequest
 from statesvc.addons.verify.worker_pool import LogAccess
 from statesvc.log.checkpoint_store import checkpoint_store_at, read_published
-from statesvc.log.checkpoints import latest_head
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.signing_keys import read_keys, rotate
 from statesvc.log.tree_nodes import tree_root
@@ -137,23 +136,6 @@ async def test_a_fork_goes_on_from_the_restored_end_and_says_what_was_lost(
         assert (await entries(log))[-1][1]["epoch"] == 2
 
 
-async def test_a_forked_log_is_sound_and_names_its_fork(
-    database: Database, publication: Publication
-) -> None:
-    async with restored(database, publication) as log:
-        await forked(database, log)
-        await acts(log, "after", "and after")
-        keys = [key.verifier for key in await read_keys(log.connection)]
-        report = await verified(database, keys=keys)
-        assert (report.faults, report.remarks, report.sound) == ([], [], True)
-        (named,) = report.forks
-        assert "epoch 2 began at entry 2" in named
-        assert WHY in named
-        head = await latest_head(log.connection)
-        assert head is not None
-        assert (await verified(database, note=head.note)).sound
-
-
 async def test_entries_of_all_kinds_are_of_the_new_epoch_and_sound(
     database: Database, publication: Publication
 ) -> None:
@@ -224,21 +206,6 @@ async def test_a_changed_epoch_is_found(
             )
             await attacker.execute(change.encode())
         assert why in str((await verified(database)).faults)
-
-
-async def test_a_log_can_be_forked_again_and_again(
-    database: Database, publication: Publication
-) -> None:
-    async with restored(database, publication) as log:
-        await forked(database, log)
-        await acts(log, "x", "y")
-        await back_to(database, 4)
-        assert (await forked(database, log)).epoch == 3
-        await acts(log, "z")
-        report = await verified(
-            database, keys=[key.verifier for key in await read_keys(log.connection)]
-        )
-        assert (report.faults, report.sound, len(report.forks)) == ([], True, 2)
 
 
 async def test_a_backup_from_before_a_fork_needs_another_epoch(
