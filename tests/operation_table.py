@@ -124,8 +124,6 @@ def _fields(model: type[BaseModel], before: str = "") -> Iterator[tuple[str, dic
                 "metavar": asked.metavar,
                 "null": asked.null,
                 "const": asked.const,
-                "listed_by": asked.listed_by,
-                "newest": asked.newest or None,
                 "removed": REMOVED.get(name, "") if field.deprecated else "",
             },
         )

@@ -43,9 +43,7 @@ class KeyParameters(kit.ClosedModel):
             pattern=r"^[^\x00]+$",
             description="Its id, which stands in the key itself.",
         ),
-        kit.FieldFace(
-            help="its id, or as many characters of it as are unique", listed_by="list_api_keys"
-        ),
+        kit.FieldFace(help="its id"),
     ]
 
 

@@ -13,7 +13,6 @@ from statesvc.cli.command_parser import CommandParser
 from statesvc.cli.operation_table import (
     NULL,
     ListedOperation,
-    TakenField,
     add_fields,
     commands_of,
     operation_named,
@@ -24,8 +23,6 @@ from statesvc.http.faces import Also, Command
 from statesvc.http.views import Block, draw, is_refused
 
 _PAGE: Final = 200
-_UUID_CHARS: Final = (32, 36)
-_NAMED: Final = 5
 _PLAIN: Final = Command(name="")
 _OF_A_PAGE: Final = frozenset({"items", "next_cursor"})
 
@@ -121,9 +118,6 @@ async def _run(options: argparse.Namespace) -> int:
     preset = {} if not command.preset or options.all else command.preset
     async with api_calls(options) as calls:
         stated = _stated(options, operation, taken) | {**preset, **command.fixed}
-        for field in operation.fields.values():
-            if field.listed_by and field.name in stated:
-                stated[field.name] = await _whole_id(calls, field, stated)
         _require_change(operation, command, stated)
         if command.preview:
             previewed = operation_named(command.preview)
@@ -190,37 +184,6 @@ def _stated(
     }
 
 
-async def _whole_id(calls: Calls, field: TakenField, stated: Mapping[str, Json]) -> Json:
-    """Return the id of which the first characters are stated.
-
-    Raises CommandError for no such id, or several.
-    """
-    begun, listing = stated[field.name], operation_named(field.listed_by)
-    if field.type == "uuid" and len(begun) in _UUID_CHARS:
-        return begun
-    given = {name: value for name, value in stated.items() if name in listing.fields}
-    rows = (await whole(calls, listing, given, most=field.newest))["items"]
-    ids = [row.get(field.name) or row["id"] for row in rows]
-    if field.newest and ids and len(begun) >= len(ids[0]):
-        # an older one, which is not among them, is named in full
-        return begun
-    command = listing.commands[0].name
-    noun = command.removesuffix(" list").split()[-1].removesuffix("s")
-    match [each for each in ids if each == begun] or [
-        each for each in ids if each.startswith(begun)
-    ]:
-        case [found]:
-            return found
-        case []:
-            where = " ".join(["statesvc", command, *given.values()])
-            raise CommandError(f"there is no {noun} {begun}: `{where}` names them")
-        case several:
-            names = ", ".join(several[:_NAMED]) + (", ..." if len(several) > _NAMED else "")
-            raise CommandError(
-                f"{len(several)} {noun}s begin with {begun}: {names}; name more of it", exit_code=2
-            )
-
-
 def _nested(stated: Mapping[str, Json]) -> dict[str, Json]:
     """Return the fields with members of members inside them."""
     nested: dict[str, Json] = {}
@@ -285,12 +248,10 @@ async def _answer(
     return answer
 
 
-async def whole(
-    calls: Calls, operation: ListedOperation, given: Mapping[str, Json], *, most: int = 0
-) -> Json:
-    """Return all pages of a list as a single page; `most`: so many rows are enough."""
+async def whole(calls: Calls, operation: ListedOperation, given: Mapping[str, Json]) -> Json:
+    """Return all pages of a list as a single page."""
     answer = page = await calls.call(operation.operation_id, **given, limit=_PAGE)
-    while page["next_cursor"] is not None and not 0 < most <= len(answer["items"]):
+    while page["next_cursor"] is not None:
         page = await calls.call(
             operation.operation_id, **given, limit=_PAGE, cursor=page["next_cursor"]
         )

@@ -40,8 +40,6 @@ class TakenField:
     const: str = ""
     removed: str = ""
     """The effect of a removed field."""
-    listed_by: str = ""
-    newest: int = 0
 
     @property
     def option(self) -> str:

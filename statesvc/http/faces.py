@@ -20,8 +20,6 @@ class FieldFace:
 
     `hint` and `help` only where the field's description does not do for people. `null`: the word
     for null on the command line; `const`: the flag takes no value and stands for this one.
-    `listed_by`: the operation that lists such ids, of which a command takes the first characters;
-    `newest`: it looks at so many of them, 0: at all.
     """
 
     label: str = ""
@@ -31,8 +29,6 @@ class FieldFace:
     help: str = ""
     null: str = ""
     const: str = ""
-    listed_by: str = ""
-    newest: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,12 +35,7 @@ class SubscriptionListParameters(kit.PageParameters):
 class SubscriptionParameters(kit.ClosedModel):
     """A subscription."""
 
-    subscription_id: Annotated[
-        UUID,
-        kit.FieldFace(
-            help="its id, or as many characters of it as are unique", listed_by="list_subscriptions"
-        ),
-    ]
+    subscription_id: Annotated[UUID, kit.FieldFace(help="its id")]
 
 
 class RotationParameters(SubscriptionParameters):

@@ -70,14 +70,6 @@ class NotificationParameters(SubscriptionParameters):
             pattern=r"^[!-~]+$",
             description="Its header `webhook-id`.",
         ),
-        kit.FieldFace(
-            help=(
-                "its header `webhook-id`, or as many characters of it as are unique among the"
-                " newest 2,000"
-            ),
-            listed_by="list_notifications",
-            newest=2_000,
-        ),
     ]
 
 

@@ -97,7 +97,7 @@ async def test_a_subscription_is_made_changed_and_deleted_from_afar(
     await shell(
         "subscriptions",
         "change",
-        made["id"][:12],
+        made["id"],
         "--type",
         "shipment.status_changed",
         "--receiver",

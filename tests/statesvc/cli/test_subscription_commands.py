@@ -1,4 +1,4 @@
-"""`statesvc subscriptions`: ids by as many characters as are unique, of notifications too."""
+"""`statesvc subscriptions`: notifications, and whose a subscription is."""
 
 from typing import Any
 from uuid import UUID
@@ -40,35 +40,16 @@ async def told(event_log: LogBuilder, owner: AsyncConnection[Any], here: Shell) 
     return here
 
 
-async def test_ids_of_notifications_may_be_shortened(told: Shell) -> None:
+async def test_a_notification_is_listed_shown_and_sent_again_by_its_ids(told: Shell) -> None:
     assert [
-        each["webhook_id"] for each in await told.json("subscriptions", "notifications", "aa")
+        each["webhook_id"] for each in await told.json("subscriptions", "notifications", str(ONE))
     ] == NOTIFICATIONS[::-1]
-    for shortened in ("n1-ab", "n1-b", NOTIFICATIONS[1]):
-        shown = await told.json("subscriptions", "notification", "aa0", shortened)
-        assert shown["webhook_id"] == next(
-            each for each in NOTIFICATIONS if each.startswith(shortened)
-        )
-    assert NOTIFICATIONS[0] in await told("subscriptions", "resend", str(ONE), "n1-aa")
-    (waiting,) = await told.json("subscriptions", "notifications", "aa", "--outcome", "waiting")
+    shown = await told.json("subscriptions", "notification", str(ONE), NOTIFICATIONS[1])
+    assert shown["webhook_id"] == NOTIFICATIONS[1]
+    assert NOTIFICATIONS[0] in await told("subscriptions", "resend", str(ONE), NOTIFICATIONS[0])
+    (waiting,) = await told.json("subscriptions", "notifications", str(ONE), "--outcome", "waiting")
     assert waiting["webhook_id"] == NOTIFICATIONS[0]
-
-
-async def test_what_is_ambiguous_or_nothing_is_refused_with_what_there_is(told: Shell) -> None:
-    for command in ("notification", "resend"):
-        refused = await told("subscriptions", command, "aa", "n1-a", exit_code=2)
-        assert (
-            f"2 notifications begin with n1-a: {NOTIFICATIONS[1]}, {NOTIFICATIONS[0]}; name more"
-            " of it" in refused
-        )
-        refused = await told("subscriptions", command, "aa", "n1-c", exit_code=1)
-        assert (
-            f"there is no notification n1-c: `statesvc subscriptions notifications {ONE}` names"
-            " them" in refused
-        )
-        refused = await told("subscriptions", command, "a", "n1-aa", exit_code=2)
-        assert f"2 subscriptions begin with a: {ONE}, {OTHER}; name more of it" in refused
-    assert await told.json("subscriptions", "notifications", "aa", "--outcome", "waiting") == []
+    assert "(a UUID)" in await told("subscriptions", "show", "aa", exit_code=2)
 
 
 async def test_who_makes_one_without_a_key_is_told_to_name_a_key(
