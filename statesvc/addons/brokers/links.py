@@ -1,7 +1,6 @@
 """All links of a process: one for each target, open while it is used."""
 
 import asyncio
-import random
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -32,8 +31,6 @@ LINKS_MAX: Final = 256
 IDLE_SECONDS: Final = 60.0
 _DETAIL_CHARS_MAX: Final = 500
 _log = structlog.get_logger()
-PAUSE_SECONDS_MIN: Final = 0.1
-PAUSE_SECONDS_MAX: Final = 3.0
 CLOSE_SECONDS: Final = 2.0
 Connect = Callable[[], Awaitable[Connection]]
 
@@ -41,9 +38,7 @@ Connect = Callable[[], Awaitable[Connection]]
 class Link:
     """A target and its kept connection, reopened after a loss.
 
-    Publishers share a connection in the making. After a failure the next is opened after a
-    pause, which doubles and is jittered, so that a returning broker does not face all its
-    publishers at once. `connect` may take `connect_seconds`.
+    Publishers share a connection in the making, which may take `connect_seconds`.
     """
 
     def __init__(self, connect: Connect, *, connect_seconds: float) -> None:
@@ -54,10 +49,7 @@ class Link:
         self._connection: Connection | None = None
         self._opening: asyncio.Task[Connection] | None = None
         self._closing: set[asyncio.Task[None]] = set()
-        self._failures = 0
-        self._not_before = 0.0
         self._answered_at = float("-inf")
-        self._jitter = random.Random()  # noqa: S311 - spreads reconnections, guards nothing
 
     @property
     def is_open(self) -> bool:
@@ -110,19 +102,9 @@ class Link:
     async def _open(self) -> Connection:
         if self._connection is not None:
             self._give_up(self._connection)
-        # a negative pause returns at once
-        await asyncio.sleep(self._not_before - _now())
-        try:
-            async with asyncio.timeout(self._connect_seconds):
-                connection = await self._connect()
-        except BaseException:
-            pause = min(PAUSE_SECONDS_MIN * 2**self._failures, PAUSE_SECONDS_MAX)
-            self._failures += pause < PAUSE_SECONDS_MAX
-            self._not_before = _now() + pause * self._jitter.uniform(0.5, 1)
-            raise
-        self._failures = 0
-        self._connection = connection
-        return connection
+        async with asyncio.timeout(self._connect_seconds):
+            self._connection = await self._connect()
+        return self._connection
 
     def _end_of_opening(self, opening: asyncio.Task[Connection]) -> None:
         self._opening = None

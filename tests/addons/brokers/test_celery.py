@@ -164,9 +164,7 @@ async def test_a_server_that_does_not_encrypt_gets_no_login(
 
 
 async def delivered(targets: Targets, destination: Destination, outgoing: Outgoing) -> None:
-    """Publish it; a worker that starts may not have declared its queue yet, and a connection may
-    still pause after a loss.
-    """
+    """Publish it; a worker that starts may not have declared its queue yet."""
     async with asyncio.timeout(30):
         while (
             answer := await targets.send(destination, outgoing)

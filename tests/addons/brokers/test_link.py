@@ -1,5 +1,5 @@
 """One connection for each target: opened once for all who wait, given up when it is dumb, opened
-again after a pause, closed when idle.
+again, closed when idle.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ async def test_other_targets_and_logins_have_their_own(client: FakeClient) -> No
         assert client.logins == [None, None, Login("u", "p")]
 
 
-async def test_failures_to_connect_reach_all_and_the_next_try_waits_a_jittered_pause(
+async def test_failures_to_connect_reach_all_and_the_next_try_connects_again(
     client: FakeClient,
 ) -> None:
     async def refuse() -> None:
@@ -111,13 +111,10 @@ async def test_failures_to_connect_reach_all_and_the_next_try_waits_a_jittered_p
 
     client.connecting = refuse
     async with links() as ours:
-        loop = asyncio.get_running_loop()
         answers = await asyncio.gather(*(ours.send(target(), OUTGOING) for _ in range(5)))
         assert {answer.outcome for answer in answers} == {AttemptOutcome.CONNECTION_REFUSED}
         assert len(client.logins) == 1
-        began = loop.time()
         await ours.send(target(), OUTGOING)
-        assert loop.time() - began >= 0.05
         assert len(client.logins) == 2
 
 
