@@ -17,7 +17,6 @@ from statesvc.addons.shovel.inbox_store import StoredMessages
 from statesvc.addons.shovel.shovel_setup import (
     broker_url,
     checked_source,
-    count_waiting,
     database,
     goes_on,
     opened_source,
@@ -26,7 +25,7 @@ from statesvc.addons.shovel.shovel_setup import (
 )
 from statesvc.addons.shovel.source_message import ShovelError, SourceLostError, Taken
 from statesvc.addons.shovel.task_mapping import Mapped, TaskMapping, Unmapped
-from statesvc.addons.shovel.transfer import Pace, TransferTask, transfer
+from statesvc.addons.shovel.transfer import TransferTask, transfer
 from statesvc.addons.shovel.way_back import Returned, WayBack, restore
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import end_progress, show_progress, write_json, write_line, write_table
@@ -79,13 +78,11 @@ async def _dry_run(options: argparse.Namespace) -> int:
 async def _take(options: argparse.Namespace) -> int:
     source = await checked_source(options)
     stop = stop_event()
-    waiting = await count_waiting(source) if sys.stderr.isatty() else 0
     began = time.monotonic()
 
     def show(totals: StoredMessages) -> None:
         rate = totals.taken / max(time.monotonic() - began, 1.0)
-        total = max(waiting, totals.taken)
-        show_progress(totals.taken, total, f"messages, {rate:,.0f}/s", goes_on=True)
+        show_progress(totals.taken, totals.taken, f"messages, {rate:,.0f}/s", goes_on=True)
 
     try:
         async with database(load_settings()) as (pool, keyring):
@@ -99,7 +96,7 @@ async def _take(options: argparse.Namespace) -> int:
                     actor=actor(),
                     batch_max=options.batch,
                     until_empty=options.until_empty or not goes_on(options),
-                    pace=Pace(options.rate),
+                    per_second=options.rate,
                     stopping=stop.is_set,
                     report=show,
                     notice=_say,

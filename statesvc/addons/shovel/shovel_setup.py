@@ -96,15 +96,6 @@ async def opened_source(options: argparse.Namespace) -> AsyncIterator[Source]:
         await source.close()
 
 
-async def count_waiting(source: Source) -> int:
-    """Count the waiting messages; the source is opened only for the count."""
-    try:
-        await source.open()
-        return await source.waiting()
-    finally:
-        await source.close()
-
-
 def broker_url(given: str) -> str:
     """Return the URL, from the environment if it is given there.
 

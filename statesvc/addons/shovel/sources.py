@@ -29,15 +29,13 @@ def make_source(
     `delayed`: the prefix of the queues of native delayed delivery; None: leave them alone.
     """
     place = parse_url(url)
+    if is_endless(url) and not queues and delayed is None:
+        raise ShovelError("name the queues to take from: --queue NAME")
     if place.scheme in AMQP_SCHEMES:
-        if not queues and delayed is None:
-            raise ShovelError("name the queues to take from: --queue NAME")
         return AmqpSource(place, queues, delayed=delayed, prefetch=prefetch)
     if delayed is not None:
         raise ShovelError("native delayed delivery is RabbitMQ's: leave out --delayed")
     if place.scheme in REDIS_SCHEMES:
-        if not queues:
-            raise ShovelError("name the queues to take from: --queue NAME")
         return RedisSource(place, queues)
     if place.scheme in {"", "file"}:
         path = Path(place.path if place.scheme else url)

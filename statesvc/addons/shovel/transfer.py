@@ -30,32 +30,6 @@ _REFUSED_SECONDS_MAX: Final = 60.0
 _PASSING: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT, Failure.MISROUTED})
 
 
-class Pace:
-    """Pace of at most `per_second` messages on the average; None: as fast as it goes.
-
-    Monotonic seconds are arguments.
-    """
-
-    def __init__(self, per_second: float | None) -> None:
-        self._per_second = per_second
-        self._free_at = 0.0
-
-    def batch_max(self, limit: int) -> int:
-        """Return a batch size small enough that a slow pace does not come in bursts
-        of more than a second.
-        """
-        return limit if self._per_second is None else max(1, min(limit, int(self._per_second)))
-
-    def wait_seconds(self, now: float) -> float:
-        """Return the time until the next batch may be taken."""
-        return max(0.0, self._free_at - now)
-
-    def spend(self, messages: int, now: float) -> None:
-        """Record that a batch was taken."""
-        if self._per_second is not None:
-            self._free_at = max(self._free_at, now) + messages / self._per_second
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferTask:
     """A transfer with its dependencies.
@@ -72,7 +46,8 @@ class TransferTask:
     actor: str
     batch_max: int
     until_empty: bool
-    pace: Pace
+    per_second: float | None
+    """None: as fast as it goes."""
     stopping: Callable[[], bool]
     report: Callable[[StoredMessages], None]
     notice: Callable[[str], None]
@@ -121,24 +96,19 @@ async def _open(task: TransferTask, lost_at: float | None) -> float | None:
 
 async def _run(task: TransferTask) -> None:
     """Transfer batches until the source is empty, or the transfer is stopping."""
-    loop = asyncio.get_running_loop()
+    # a slow pace does not come in bursts of more than a second
+    limit = max(1, int(min(task.batch_max, task.per_second or task.batch_max)))
     while not task.stopping():
-        wait = task.pace.wait_seconds(loop.time())
-        if wait > 0:
-            await asyncio.sleep(min(wait, _IDLE_SECONDS))
-            continue
-        batch = await task.source.take(
-            task.pace.batch_max(task.batch_max), wait_seconds=_IDLE_SECONDS
-        )
+        batch = await task.source.take(limit, wait_seconds=_IDLE_SECONDS)
         if not batch:
             # asked only when nothing came: counting a shared queue reads all of it
             if task.until_empty and not await task.source.waiting():
                 return
             continue
-        # for what was taken, not for what was stored: the pace is for the source
-        task.pace.spend(len(batch), loop.time())
         if not await _move(task, batch):
             return
+        if task.per_second is not None:
+            await asyncio.sleep(len(batch) / task.per_second)
 
 
 async def _move(task: TransferTask, batch: Sequence[Taken]) -> bool:

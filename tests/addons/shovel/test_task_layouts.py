@@ -33,7 +33,6 @@ from statesvc.addons.shovel.delayed_delivery import (
 )
 from statesvc.addons.shovel.source_message import ShovelError, Taken, Transport
 from statesvc.addons.shovel.task_mapping import Mapped, identities, parse_mapping
-from statesvc.addons.shovel.transfer import Pace
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RULE = '[[rules]]\ntask = "t"\ncarrier = "ups"\nbody = "args.0"\n'
@@ -258,18 +257,6 @@ def test_a_damaged_backup_is_refused(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(ShovelError, match="there is no backup"):
         list(read_backup(tmp_path))
-
-
-def test_a_pace_is_held_on_the_average() -> None:
-    pace = Pace(100)
-    assert pace.batch_max(500) == 100
-    pace.spend(100, now=5.0)
-    assert pace.wait_seconds(5.25) == pytest.approx(0.75)
-    assert (pace.wait_seconds(6.0), Pace(None).wait_seconds(0), Pace(0.5).batch_max(500)) == (
-        0,
-        0,
-        1,
-    )
 
 
 def test_most_of_the_prefetch_goes_where_most_waits() -> None:
