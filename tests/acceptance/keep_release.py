@@ -67,10 +67,9 @@ async def _live(service: Service, subscriber: str) -> None:
     )
     assert status in {200, 201}, answer
     for push in islice(pushes(random.Random(1), lambda: datetime.now(UTC)), _PUSHES):
-        if push.content_encoding is None:
-            await service.post(
-                f"/v1/webhooks/{push.carrier_id}", push.body, **{"Content-Type": push.content_type}
-            )
+        await service.post(
+            f"/v1/webhooks/{push.carrier_id}", push.body, **{"Content-Type": push.content_type}
+        )
     for day, code in enumerate(("M/MP", "I/OR", "D/FS"), start=1):
         await service.webhook(
             "ups",

@@ -355,7 +355,7 @@ async def test_the_demo_pushes_and_its_subscriber_hears(running: Running) -> Non
     finally:
         assert await end(process) == 0, running.log()
     printed = running.out()
-    assert set(re.findall(r"refused with (\d+)", printed)) <= {"415"}
+    assert "refused with" not in printed
     assert "no subscriber" not in printed
     assert "wrong signature" not in printed
 

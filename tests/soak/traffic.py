@@ -15,7 +15,7 @@ from itertools import count
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
 from events.identity.ids import identify
-from statesvc.addons.demo.traffic import Behaviour, pushes
+from statesvc.addons.demo.traffic import pushes
 from tests.acceptance.stories import canonical_story
 
 Digest = Callable[[bytes], bytes]
@@ -36,11 +36,7 @@ def traffic(seed: int, digests: Callable[[str], Digest]) -> Iterator[Told]:
     `digests` are the installation's own, by carrier: ids of scans without a code depend on them.
     """
     rng = random.Random(seed)
-    lives = (
-        push
-        for push in pushes(rng, lambda: datetime.now(UTC))
-        if push.behaviour is not Behaviour.COMPRESSED
-    )
+    lives = pushes(rng, lambda: datetime.now(UTC))
     stated = _stated(rng, seed)
     for place in count():
         if place % 5 == 4:

@@ -19,13 +19,14 @@ from typing import Final
 
 import aiohttp
 
-from statesvc.addons.demo.display import DemoCounts, Display
+from statesvc.addons.demo.demo_counts import DemoCounts
 from statesvc.addons.demo.subscriber import DemoSubscriber
 from statesvc.addons.demo.traffic import Push, pushes
 from statesvc.roles.shutdown import StopSignals
 from statesvc.telemetry.logs import configure_logging
 
 IN_FLIGHT_MAX: Final = 64
+SUMMARY_SECONDS: Final = 5.0
 
 
 class CarrierClient:
@@ -62,17 +63,13 @@ class CarrierClient:
 
     async def _send(self, push: Push) -> None:
         self._counts.behaviours[push.behaviour] += 1
-        started = time.perf_counter()
         address = f"{self._url}/v1/webhooks/{push.carrier_id}"
         headers = {**self._headers, "Content-Type": push.content_type}
-        if push.content_encoding is not None:
-            headers["Content-Encoding"] = push.content_encoding
         try:
             async with self._session.post(address, data=push.body, headers=headers) as answer:
                 await answer.read()
                 if answer.ok:
                     self._counts.acknowledged += 1
-                    self._counts.ack_milliseconds.append((time.perf_counter() - started) * 1000)
                 else:
                     self._counts.refused[answer.status] += 1
         except (aiohttp.ClientError, TimeoutError):
@@ -120,7 +117,7 @@ async def _run(options: argparse.Namespace, key: str | None) -> int:
     signals = StopSignals()
     signals.listen()
     stop = signals.stopping
-    display, counts = Display(), DemoCounts()
+    counts = DemoCounts()
     timeout = aiohttp.ClientTimeout(total=10)
     async with aiohttp.ClientSession(
         timeout=timeout, connector=aiohttp.TCPConnector(limit=128)
@@ -128,40 +125,44 @@ async def _run(options: argparse.Namespace, key: str | None) -> int:
         if not await _is_ready(session, url, stop):
             if stop.is_set():
                 return 0
-            display.line(f"{url} did not get ready within {READY_WITHIN_SECONDS:.0f} s")
+            _say(f"{url} did not get ready within {READY_WITHIN_SECONDS:.0f} s")
             return 1
-        subscriber = await _subscribe(session, url, key, counts, display)
+        subscriber = await _subscribe(session, url, key, counts)
         # invented parcels need no secrets
         traffic = pushes(random.Random(options.seed), lambda: datetime.now(UTC))  # noqa: S311
         client = CarrierClient(session=session, url=url, rate=options.rate, counts=counts, key=key)
         sending = asyncio.create_task(client.run(traffic), name="demo-carriers")
         stopping = asyncio.create_task(stop.wait(), name="demo-stop")
         while not sending.done() and not stopping.done():
-            await asyncio.wait({sending, stopping}, timeout=1, return_when=asyncio.FIRST_COMPLETED)
-            display.status(counts.summary())
+            await asyncio.wait(
+                {sending, stopping}, timeout=SUMMARY_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
+            _say(f"demo: {counts.summary()}")
         stopping.cancel()
         sending.cancel()
         with suppress(asyncio.CancelledError):
             await sending
         if subscriber is not None:
             await subscriber.stop()
-        display.line(f"demo: {counts.summary()}")
     return 0
 
 
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 async def _subscribe(
-    session: aiohttp.ClientSession, url: str, key: str | None, counts: DemoCounts, display: Display
+    session: aiohttp.ClientSession, url: str, key: str | None, counts: DemoCounts
 ) -> DemoSubscriber | None:
     if not key:
-        display.line(f"no subscriber: {KEY_VARIABLE} holds no key")
+        _say(f"no subscriber: {KEY_VARIABLE} holds no key")
         return None
-    subscriber = DemoSubscriber(
-        session=session, api=url, key=key, counts=counts, show_line=display.change
-    )
+    subscriber = DemoSubscriber(session=session, api=url, key=key, counts=counts, show_line=_say)
     try:
         await subscriber.start()
     except aiohttp.ClientResponseError as error:
-        display.line(
+        _say(
             f"no subscriber: the service refused it with {error.status} (is"
             " STATESVC_SUBSCRIBER_ALLOW set to 127.0.0.0/8?)"
         )

@@ -1,11 +1,9 @@
 """The order in which sample carriers push, with everything that real ones do. Pure.
 
 They retry a body that was not acknowledged fast enough; scans overtake each other, come after the
-delivery or contradict it; codes come that no mapping knows, and bodies that were cut off, or
-compressed, which is refused.
+delivery or contradict it; codes come that no mapping knows, and bodies that were cut off.
 """
 
-import gzip
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -27,7 +25,6 @@ class Behaviour(StrEnum):
     UNKNOWN_CODE = "unknown code"
     CONTRADICTING = "contradicting"
     UNREADABLE = "unreadable"
-    COMPRESSED = "compressed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +33,6 @@ class Push:
     content_type: str
     body: bytes
     behaviour: Behaviour
-    content_encoding: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,27 +58,11 @@ def pushes(rng: Random, clock: Callable[[], datetime]) -> Iterator[Push]:
             alive.remove(life)
         push = _push(life, scan, behaviour)
         if rng.random() < 0.02:
-            yield Push(
-                carrier_id=push.carrier_id,
-                content_type=push.content_type,
-                body=push.body[: rng.randint(1, len(push.body) - 1)],
-                behaviour=Behaviour.UNREADABLE,
-            )
-        if rng.random() < 0.01:
-            yield replace(
-                push,
-                body=gzip.compress(push.body, mtime=0),
-                content_encoding="gzip",
-                behaviour=Behaviour.COMPRESSED,
-            )
+            cut_off = push.body[: rng.randint(1, len(push.body) - 1)]
+            yield replace(push, body=cut_off, behaviour=Behaviour.UNREADABLE)
         yield push
         while rng.random() < 0.2:
-            yield Push(
-                carrier_id=push.carrier_id,
-                content_type=push.content_type,
-                body=push.body,
-                behaviour=Behaviour.DUPLICATE,
-            )
+            yield replace(push, behaviour=Behaviour.DUPLICATE)
 
 
 def _begin(rng: Random, now: datetime) -> _Life:

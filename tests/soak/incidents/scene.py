@@ -21,7 +21,7 @@ from aiohttp import web
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
-from statesvc.addons.demo.display import DemoCounts
+from statesvc.addons.demo.demo_counts import DemoCounts
 from statesvc.addons.demo.run import CarrierClient
 from statesvc.addons.demo.traffic import Behaviour, Push, pushes
 from statesvc.database.dsns import Dsns
@@ -189,7 +189,7 @@ class Scene:
         """Yield pushes of the sample carriers, all of it readable, without those that are
         silent.
         """
-        trouble = {Behaviour.UNREADABLE, Behaviour.UNKNOWN_CODE, Behaviour.COMPRESSED}
+        trouble = {Behaviour.UNREADABLE, Behaviour.UNKNOWN_CODE}
         for push in pushes(random.Random(7), lambda: datetime.now(UTC)):
             if push.behaviour not in trouble and push.carrier_id not in self.silent:
                 yield push
