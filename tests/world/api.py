@@ -179,8 +179,11 @@ class Api:
         async with self.client.request(
             method, path, headers=authorization | (headers or {}), **arguments
         ) as response:
-            text = await response.text()
-            body = json.loads(text) if text else None
+            body: Any = await response.read() or None
+            if body and response.content_type.endswith("json"):
+                body = json.loads(body)
+            elif body and response.content_type.startswith("text/"):
+                body = body.decode()
             self.contract.check(
                 method, response.url.raw_path, response.status, response.content_type, body
             )

@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 from statesvc.cli import build_parser, main
 from statesvc.cli.command_parser import CommandParser
 from statesvc.cli.command_table import actions, command_groups, commands
+from statesvc.cli.removed_commands import REMOVED
+from statesvc.runbook import pages
+from tests.world.shell import Shell
 
 
 @pytest.mark.usefixtures("own_processes")
@@ -185,3 +189,35 @@ def test_no_help_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> 
         for line in end.format_help().splitlines()
     ]
     assert [line for line in lines if len(line) > 80] == []
+
+
+async def test_alone_it_lists_the_pages_with_their_titles(shell: Shell) -> None:
+    listed = await shell("runbook")
+    assert "RoleDown           A role does not run\n" in listed
+    assert {line.split()[0] for line in listed.splitlines()[1:]} == set(pages()) - {"README"}
+
+
+@pytest.mark.parametrize("name", ["RoleDown", "roledown", "RoleDown.md"])
+async def test_a_page_is_printed_by_its_name(name: str, shell: Shell) -> None:
+    assert (await shell("runbook", name)).startswith("# A role does not run\n")
+
+
+def test_a_page_that_there_is_not_is_told_what_was_meant(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["runbook", "RoleDwn"]) == 2
+    assert "did you mean `statesvc runbook RoleDown`?" in capsys.readouterr().err
+
+
+PROMISES: Final = Path(__file__).parents[3] / "docs" / "promises.md"
+
+
+@pytest.mark.parametrize("removed", REMOVED)
+def test_a_removed_command_is_refused_with_its_replacement(
+    removed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(removed.split()) == 2
+    assert capsys.readouterr().err == (
+        f"statesvc: `statesvc {removed}` was removed: {REMOVED[removed]}\n"
+    )
+    assert f"`statesvc {removed}`" in PROMISES.read_text("utf-8")

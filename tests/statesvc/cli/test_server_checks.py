@@ -1,9 +1,12 @@
-"""Findings of doctor about the server: its version and its housekeeping."""
+"""Findings of doctor about the server: its version, its housekeeping and the zones of workers."""
 
 from typing import Any, Final
 
 import pytest
+from psycopg import AsyncConnection
 
+from events.parsing.zones import IANA_RELEASE
+from statesvc.cli.doctor.checks import check_zones
 from statesvc.cli.doctor.server_checks import check_checkpoints, check_housekeeping, check_version
 from statesvc.health.finding import Urgency
 
@@ -67,3 +70,24 @@ def test_a_large_database_with_frequent_checkpoints_writes_whole_pages_too_often
         == []
     )
     assert list(check_checkpoints(size_bytes=GIB, wal_bytes=2 * GIB, checkpoint_seconds=300)) == []
+
+
+async def test_a_worker_with_another_release_is_a_warning_until_it_is_gone(
+    service: AsyncConnection[None], owner: AsyncConnection[None]
+) -> None:
+    await owner.execute(
+        "INSERT INTO statesvc.zone_release (zones, first_at, last_at) VALUES ('2025b', now(),"
+        " now())"
+    )
+    await owner.execute(
+        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at,"
+        " last_seen_at, zones) VALUES ('w', 'worker', 'h', 1, '0', statesvc.clock(),"
+        " statesvc.clock(), '2025b')"
+    )
+    (found,) = [finding async for finding in check_zones(service)]
+    assert found.urgency is Urgency.HUMAN
+    assert f"by release 2025b of the IANA time zones, this command by {IANA_RELEASE}" in found.text
+    await owner.execute("DELETE FROM statesvc.worker")
+    (found,) = [finding async for finding in check_zones(service)]
+    assert found.urgency is Urgency.OK
+    assert "earlier: 2025b from" in found.text

@@ -10,7 +10,6 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg_pool import PoolTimeout
 
 from statesvc.database.pool import Pool, PoolBusyError, PoolLimits, make_pool
 from statesvc.database.service_connection import RetryingConnection
@@ -122,19 +121,6 @@ async def test_a_server_that_is_back_at_once_is_found_by_the_same_attempt(
         proxy.heal()
         async with await attempt as connection:
             assert await one(connection, "SELECT 1") == 1
-
-
-async def test_who_gets_no_connection_in_time_is_told_that_the_database_is_unavailable(
-    database: Any,
-) -> None:
-    limits = replace(LIMITS, connections_max=1, acquire_seconds=0.05)
-    async with make_pool(database.service_dsn, name="statesvc test", limits=limits) as pool:
-        await pool.wait()
-        async with pool.connection():
-            with pytest.raises(PoolTimeout) as refused:
-                async with pool.connection():
-                    pass
-    assert failure(refused.value) is Failure.UNAVAILABLE
 
 
 async def test_a_database_that_is_back_is_found_within_half_a_second(

@@ -1,6 +1,7 @@
 """Every way out of the service is a problem of one shape."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import orjson
 import psycopg
@@ -104,14 +105,10 @@ ROUTES = [
 
 
 @pytest.fixture
-async def client(aiohttp_app: web.Application) -> object:
-    async with TestClient(TestServer(aiohttp_app)) as client:
+async def client() -> AsyncIterator[Client]:
+    app = build_app(ROUTES, keys=Keys(None), body_bytes_max=1000)  # type: ignore[arg-type]
+    async with TestClient(TestServer(app)) as client:
         yield client
-
-
-@pytest.fixture
-def aiohttp_app() -> web.Application:
-    return build_app(ROUTES, keys=Keys(None), body_bytes_max=1000)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import base64
 import secrets
 import signal
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -87,22 +86,18 @@ async def ingress(line_dsn: str, tmp_path: Path) -> AsyncIterator[Ingress]:
     await ingress.session.close()
 
 
-@asynccontextmanager
-async def connected(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        yield connection
-
-
-async def all_stored(database: Any, ids: Iterable[UUID]) -> int:
-    """Wait until each id resolves; return the number of stored messages."""
-    async with connected(database) as connection, asyncio.timeout(30):
+async def all_stored(service: AsyncConnection[Any], ids: Iterable[UUID]) -> int:
+    """Wait until each id resolves; return the number of stored messages, each of which has one
+    body.
+    """
+    async with asyncio.timeout(30):
         for message_id in ids:
-            while await find_message(connection, message_id, folder=None) is None:  # noqa: ASYNC110 - of a process
+            while await find_message(service, message_id, folder=None) is None:  # noqa: ASYNC110 - of a process
                 await asyncio.sleep(0.05)
-        ((count,),) = await (
-            await connection.execute("SELECT count(*) FROM statesvc.body")
-        ).fetchall()
-        return int(count)
+    query = "SELECT count(*), count(DISTINCT message_id) FROM statesvc.body"
+    ((bodies, messages),) = await (await service.execute(query)).fetchall()
+    assert bodies == messages
+    return int(messages)
 
 
 async def written(path: Path) -> None:
@@ -112,12 +107,9 @@ async def written(path: Path) -> None:
 
 
 async def test_it_starts_without_the_database_with_the_keys_of_its_last_start(
-    ingress: Ingress, line: Proxy, database: Any
+    ingress: Ingress, line: Proxy, service: AsyncConnection[Any]
 ) -> None:
-    async with connected(database) as connection:
-        key_id, key = await create_key(
-            connection, name="pushes", scopes=[Scope.INGEST], created_by="test"
-        )
+    key_id, key = await create_key(service, name="pushes", scopes=[Scope.INGEST], created_by="test")
     await ingress.start()
     assert (await ingress.push("before"))[0] == 200
     file = ingress.folder / "data" / FILE
@@ -136,7 +128,7 @@ async def test_it_starts_without_the_database_with_the_keys_of_its_last_start(
         0
     ] == 503
     line.heal()
-    assert await all_stored(database, [UUID(answer["message_id"])]) == 3
+    assert await all_stored(service, [UUID(answer["message_id"])]) == 3
 
 
 async def test_without_such_a_file_it_refuses_with_the_reason(
@@ -175,7 +167,7 @@ async def test_it_ends_where_the_database_that_comes_back_is_another(
 
 
 async def test_killed_at_any_moment_it_loses_and_doubles_nothing(
-    ingress: Ingress, line: Proxy, database: Any
+    ingress: Ingress, line: Proxy, service: AsyncConnection[Any]
 ) -> None:
     """It is killed while it stores, keeps and drains; the carrier notes each ACK and sends no push twice."""
     acknowledged: dict[str, UUID] = {}
@@ -215,11 +207,5 @@ async def test_killed_at_any_moment_it_loses_and_doubles_nothing(
         await ingress.start()
         await ingress.call("/livez")
     assert len(acknowledged) > 100
-    stored = await all_stored(database, acknowledged.values())
+    stored = await all_stored(service, acknowledged.values())
     assert stored <= 1 + sent[0], "some were stored and not acknowledged"
-    async with connected(database) as connection:
-        cursor = await connection.execute(
-            "SELECT count(*), count(DISTINCT message_id) FROM statesvc.body"
-        )
-        ((bodies, messages),) = await cursor.fetchall()
-    assert bodies == messages

@@ -97,18 +97,6 @@ async def test_a_rotation_may_go_from_one_kind_of_signature_to_the_other_with_bo
     assert again["key_type"] == "ed25519", "it stays of its kind"
 
 
-async def test_a_rotation_without_grace_ends_the_former_secret_now(
-    api: Subscriptions, heard: Any
-) -> None:
-    url, got = heard
-    made = await api.make(url=url)
-    status, rotated = await api("POST", f"/{made['id']}/rotate-secret", grace_hours=0)
-    assert (status, rotated["secret"] != made["secret"]) == (200, True)
-    await api("POST", f"/{made['id']}/test")
-    assert len(got[0][0]["webhook-signature"].split()) == 1
-    assert (await api("POST", f"/{made['id']}/rotate-secret", grace_hours=1000))[0] == 422
-
-
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 SEED = "whsk_" + base64.b64encode(bytes(range(32))).decode()
 

@@ -1,5 +1,5 @@
-"""What copying a database row by row leaves out: no role starts on it, and each fault comes with
-the command that repairs it.
+"""What a copy of a database, or a hand in it, leaves out: no role starts without a partition, a
+sequence or a trigger, and each fault comes with the command that repairs it.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from psycopg import AsyncConnection
 from statesvc.cli.doctor.checks import check_database
 from statesvc.database.copy_faults import read_copy_faults
 from statesvc.database.migrator import migrate
+from statesvc.database.partitions import MissingPartitionError, require_partitions
 from statesvc.health.finding import fail
 from tests.acceptance.processes import MASTER_KEY
 from tests.world.log_builder import LogBuilder, log_builder
@@ -160,3 +161,51 @@ async def test_a_role_refuses_to_start_and_ends(
         printed, _ = await process.communicate()
     assert process.returncode == 1
     assert why.encode() in printed
+
+
+async def partition(database: Any, table: str, months: int = 0) -> str:
+    ((month,),) = await as_superuser(
+        database,
+        "SELECT to_char((statesvc.clock() AT TIME ZONE 'UTC') +"
+        f" make_interval(months => {months}), 'YYYYMM')",
+    )
+    return f"{table}_{month}"
+
+
+async def test_a_whole_database_and_one_that_slept_for_months_start(
+    database: Any, service: AsyncConnection[Any]
+) -> None:
+    await require_partitions(service)
+    await as_superuser(database, "UPDATE statesvc.test_clock SET shift = interval '200 days'")
+    await require_partitions(service)
+    await service.execute("SELECT 1 FROM statesvc.event")
+
+
+async def test_a_dropped_partition_that_held_sealed_entries_is_named(
+    database: Any, event_log: LogBuilder, service: AsyncConnection[Any]
+) -> None:
+    await event_log.act()
+    await event_log.seal()
+    name = await partition(database, "action")
+    await as_superuser(database, f"DROP TABLE statesvc.{name}")
+    with pytest.raises(
+        MissingPartitionError,
+        match=f"statesvc.{name} is missing, and sealed entries .* restore it from a backup",
+    ):
+        await require_partitions(service)
+    await database.clock.advance(70 * 86_400)
+    with pytest.raises(MissingPartitionError, match=name):
+        await require_partitions(service)
+
+
+async def test_a_partition_that_is_only_detached_is_named_with_what_attaches_it(
+    database: Any, service: AsyncConnection[Any]
+) -> None:
+    name = await partition(database, "event", 1)
+    await as_superuser(database, f"ALTER TABLE statesvc.event DETACH PARTITION statesvc.{name}")
+    with pytest.raises(MissingPartitionError) as refused:
+        await require_partitions(service)
+    (missing,) = refused.value.missing
+    attach = str(missing).split("as the owner, ")[1].split(", or rename")[0]
+    await as_superuser(database, attach)
+    await require_partitions(service)
