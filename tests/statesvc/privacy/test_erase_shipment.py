@@ -267,18 +267,6 @@ async def test_an_erasure_is_complete_once_no_spool_may_hold_the_number(
     assert timedelta(days=3) <= with_spool - backups < timedelta(days=4)
 
 
-async def test_it_is_an_operator_action_and_a_second_time_does_nothing(
-    harness: WorkerHarness,
-) -> None:
-    await live(harness)
-    await forget(harness, "A1")
-    again = await forget(harness, "A1")
-    assert (again.shipments, again.already) == ([], [shipment("A1")])
-    assert await harness.rows("SELECT actor, verb, target FROM statesvc.action") == [
-        ("tester", "erase", f"shipment {shipment('A1')}")
-    ]
-
-
 async def test_pushes_that_say_nothing_or_only_contradict_are_as_unreadable(
     harness: WorkerHarness,
 ) -> None:

@@ -233,18 +233,11 @@ async def test_it_has_the_payload_of_its_subscription(api: Subscriptions, heard:
     assert with_pii["event"]["signed_by"] == with_pii["shipment"]["signed_by"] == "SAMPLE"
 
 
-async def test_an_unknown_type_is_refused_with_those_that_there_are(
-    api: Subscriptions, heard: Any
-) -> None:
-    url, got = heard
-    made = await api.make(url=url)
-    wrong: Any
-    for wrong in ({"type": "shipment.lost"}, {"type": None}, {"kind": "shipment.updated"}, []):
-        status, problem = await api("POST", f"/{made['id']}/test", wrong)
-        assert (status, problem["code"]) == (422, "invalid_request")
-    _, problem = await api("POST", f"/{made['id']}/test", {"type": "shipment.lost"})
+async def test_an_unknown_type_is_refused_with_those_that_there_are(api: Subscriptions) -> None:
+    made = await api.make()
+    status, problem = await api("POST", f"/{made['id']}/test", {"type": "shipment.lost"})
+    assert (status, problem["code"]) == (422, "invalid_request")
     assert "shipment.status_changed" in problem["errors"][0]["detail"]
-    assert got == []
 
 
 async def test_the_newest_are_listed_and_forgotten_with_the_subscription(

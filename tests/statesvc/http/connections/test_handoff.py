@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-import aiohttp
 import pytest
 import uvloop
 from aiohttp import web
@@ -41,14 +40,12 @@ class Answering:
     name: str
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
-    left: asyncio.Event = field(default_factory=asyncio.Event)
 
     def app(self, *, alone: bool) -> web.Application:
         app = web.Application(
             client_max_size=10_000_000, middlewares=[problems, *([] if alone else [without_api])]
         )
         app.router.add_route("*", "/v1/slow", self.slow)
-        app.router.add_get("/v1/stream", self.stream)
         app.router.add_route("*", "/{path:.*}", self.say)
         return app
 
@@ -62,17 +59,6 @@ class Answering:
         self.begun.set()
         await self.gate.wait()
         return await self.say(request)
-
-    async def stream(self, request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        try:
-            while True:
-                await response.write(b"data: one\n\n")
-                await asyncio.sleep(0.01)
-        except ConnectionError:
-            self.left.set()
-            raise
 
 
 class Side:
@@ -221,16 +207,6 @@ async def test_a_large_body_goes_to_the_api_whole(pair: Pair, connect: Connect) 
     status, body = await client.ask("POST", "/v1/events", BIG)
     assert by((status, body)) == "api"
     assert f'"bytes": {len(BIG)}'.encode() in body
-
-
-async def test_the_api_streams_to_the_client_and_notices_that_it_left(pair: Pair) -> None:
-    async with (
-        aiohttp.ClientSession() as session,
-        session.get(f"http://127.0.0.1:{pair.ingress.port}/v1/stream") as answer,
-    ):
-        assert await answer.content.readany()
-        assert await answer.content.readany()
-    await asyncio.wait_for(pair.api.answering.left.wait(), 5)
 
 
 async def test_a_request_sent_before_the_answer_to_the_one_before_waits_for_its_own_process(
