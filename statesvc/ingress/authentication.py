@@ -19,9 +19,8 @@ import re
 import time
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, assert_never
-
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from events.carriers.carrier import (
     Authentication,
@@ -111,30 +110,40 @@ class Verifier:
         return any(check(headers, body) for check in self._with_body)
 
     def _prepare(self, scheme: Authentication, secrets: tuple[str, ...]) -> None:
+        keys = [_key(scheme, secret) for secret in secrets]
         match scheme:
             case SharedHeader() | Basic() | UrlToken() | SignedWebToken() | OAuthToken():
                 self._without_body.append(_head_check(scheme, secrets, self._now))
             case Sha256InBody():
-                self._with_body.append(_sha256_in_body_check(scheme, secrets))
+                self._with_body.append(partial(_fits_member, scheme, keys))
                 # larger bodies need not be read: they are not looked into
                 self._signed_inside_max = scheme.body_bytes_max + 1
             case RsaSha256():
-                self._with_body.append(_rsa_sha256_check(scheme, self._public_keys, self.age))
+                self._with_body.append(
+                    lambda headers, body: is_signed(
+                        scheme, self._public_keys, headers, body, self.age
+                    )
+                )
                 self._signature_headers.append(scheme.signature_header)
             case Hmac():
-                self._with_body.append(_hmac_check(scheme, secrets))
+                self._with_body.append(partial(_fits_hmac, scheme, keys))
                 self._signature_headers.append(scheme.header)
             case Sha256Concat():
-                self._with_body.append(_sha256_concat_check(scheme, secrets))
+                self._with_body.append(partial(_fits_concat, scheme, keys))
                 self._signature_headers.append(scheme.header)
             case FormFieldMd5():
-                self._with_body.append(_form_field_md5_check(scheme, secrets))
+                self._with_body.append(partial(_fits_form_field, scheme, keys))
                 self._signature_headers.append(scheme.header)
             case TimestampedHmac():
-                self._with_body.append(_timestamped_hmac_check(scheme, secrets, self.age))
+                self._with_body.append(partial(_fits_stamped_hmac, scheme, keys, self.age))
                 self._signature_headers.append(scheme.header)
             case _:
                 assert_never(scheme)
+
+
+def _key(scheme: Authentication, secret: str) -> bytes:
+    is_nfkd = isinstance(scheme, Hmac) and scheme.nfkd
+    return (unicodedata.normalize("NFKD", secret) if is_nfkd else secret).encode()
 
 
 def _head_check(
@@ -142,17 +151,22 @@ def _head_check(
     secrets: tuple[str, ...],
     now: Callable[[], float],
 ) -> HeaderCheck:
+    keys = [secret.encode() for secret in secrets]
     match scheme:
         case SharedHeader():
-            return _shared_header_check(scheme, secrets)
+            return partial(_fits_header, scheme, keys)
         case Basic():
-            return _basic_check(secrets)
+            return partial(_fits_basic, keys)
         case UrlToken():
-            return _url_token_check(scheme, secrets)
+            return lambda _headers, query: _equals_any(
+                _bytes(query.get(scheme.parameter, "")), keys
+            )
         case SignedWebToken():
-            return _web_token_check(scheme, secrets)
+            return lambda headers, _query: is_web_token(
+                headers.get(scheme.header, "").strip(), keys=keys
+            )
         case OAuthToken():
-            return _oauth_token_check(secrets, now)
+            return partial(_fits_issued_token, secrets, now)
         case _:
             assert_never(scheme)
 
@@ -170,77 +184,43 @@ def verify(
     return verifier.without_body(headers, query) or verifier.with_body(headers, body)
 
 
-def _hmac_check(scheme: Hmac, secrets: tuple[str, ...]) -> BodyCheck:
-    keys = [
-        (unicodedata.normalize("NFKD", secret) if scheme.nfkd else secret).encode()
-        for secret in secrets
-    ]
-
-    def check(headers: Strings, body: bytes) -> bool:
-        presented = headers.get(scheme.header, "").strip()
-        # compared as it is: the prefix names the algorithm and is no secret
-        if not presented.startswith(scheme.prefix):
-            return False
-        try:
-            text = presented[len(scheme.prefix) :].encode("ascii")
-            digest = (
-                base64.b64decode(text, validate=True)
-                if scheme.encoding == "base64"
-                else binascii.unhexlify(text)
-            )
-        except (UnicodeEncodeError, binascii.Error):
-            return False
-        return _equals_any(digest, [hmac.digest(key, body, scheme.algorithm) for key in keys])
-
-    return check
+def _fits_hmac(scheme: Hmac, keys: Sequence[bytes], headers: Strings, body: bytes) -> bool:
+    presented = headers.get(scheme.header, "").strip()
+    # compared as it is: the prefix names the algorithm and is no secret
+    if not presented.startswith(scheme.prefix):
+        return False
+    digest = _decoded(presented[len(scheme.prefix) :], scheme.encoding)
+    return _equals_any(digest, [hmac.digest(key, body, scheme.algorithm) for key in keys])
 
 
-def _sha256_concat_check(scheme: Sha256Concat, secrets: tuple[str, ...]) -> BodyCheck:
-    tails = [(scheme.separator + secret).encode() for secret in secrets]
-
-    def check(headers: Strings, body: bytes) -> bool:
-        try:
-            digest = binascii.unhexlify(headers.get(scheme.header, "").strip().encode("ascii"))
-        except (UnicodeEncodeError, binascii.Error):
-            return False
-        return _equals_any(digest, [hashlib.sha256(body + tail).digest() for tail in tails])
-
-    return check
+def _fits_concat(
+    scheme: Sha256Concat, keys: Sequence[bytes], headers: Strings, body: bytes
+) -> bool:
+    signed = body + scheme.separator.encode()
+    digest = _decoded(headers.get(scheme.header, "").strip())
+    return _equals_any(digest, [hashlib.sha256(signed + key).digest() for key in keys])
 
 
-def _form_field_md5_check(scheme: FormFieldMd5, secrets: tuple[str, ...]) -> BodyCheck:
-    tails, field = [secret.encode() for secret in secrets], scheme.field.encode()
-
-    def check(headers: Strings, body: bytes) -> bool:
-        signed = form_fields(body).get(field)
-        try:
-            digest = base64.b64decode(_bytes(headers.get(scheme.header, "").strip()), validate=True)
-        except binascii.Error:
-            return False
-        return signed is not None and _equals_any(
-            digest, [hashlib.md5(signed + tail, usedforsecurity=False).digest() for tail in tails]
-        )
-
-    return check
+def _fits_form_field(
+    scheme: FormFieldMd5, keys: Sequence[bytes], headers: Strings, body: bytes
+) -> bool:
+    signed = form_fields(body).get(scheme.field.encode())
+    digest = _decoded(headers.get(scheme.header, "").strip(), "base64")
+    return signed is not None and _equals_any(
+        digest, [hashlib.md5(signed + key, usedforsecurity=False).digest() for key in keys]
+    )
 
 
-def _sha256_in_body_check(scheme: Sha256InBody, secrets: tuple[str, ...]) -> BodyCheck:
-    tails = [(scheme.separator + secret).encode() for secret in secrets]
-
-    def check(_headers: Strings, body: bytes) -> bool:
-        members = (members_as_sent(body) if len(body) <= scheme.body_bytes_max else None) or {}
-        if not {scheme.member, *scheme.signed} <= members.keys():
-            return False
-        try:
-            digest = binascii.unhexlify(_value(members[scheme.member]).encode("ascii"))
-        except (UnicodeEncodeError, binascii.Error):
-            return False
-        signed = scheme.separator.join(_value(members[name]) for name in scheme.signed).encode(
-            "utf-8", "replace"
-        )
-        return _equals_any(digest, [hashlib.sha256(signed + tail).digest() for tail in tails])
-
-    return check
+def _fits_member(
+    scheme: Sha256InBody, keys: Sequence[bytes], _headers: Strings, body: bytes
+) -> bool:
+    members = (members_as_sent(body) if len(body) <= scheme.body_bytes_max else None) or {}
+    if not {scheme.member, *scheme.signed} <= members.keys():
+        return False
+    values = [*(_value(members[name]) for name in scheme.signed), ""]
+    signed = scheme.separator.join(values).encode("utf-8", "replace")
+    digest = _decoded(_value(members[scheme.member]))
+    return _equals_any(digest, [hashlib.sha256(signed + key).digest() for key in keys])
 
 
 def _value(member: str) -> str:
@@ -249,104 +229,58 @@ def _value(member: str) -> str:
     return value
 
 
-def _timestamped_hmac_check(
-    scheme: TimestampedHmac, secrets: tuple[str, ...], age: SignatureAge
-) -> BodyCheck:
-    keys = [secret.encode() for secret in secrets]
-
-    def check(headers: Strings, body: bytes) -> bool:
-        if scheme.stamp_header:
-            stamp, text = (
-                headers.get(scheme.stamp_header, "").strip(),
-                headers.get(scheme.header, "").strip(),
-            )
-        else:
-            fields = dict(
-                part.strip().partition("=")[::2]
-                for part in headers.get(scheme.header, "").split(",")
-            )
-            stamp, text = fields.get("t", ""), fields.get("v1", "")
-        try:
-            digest = (
-                base64.b64decode(_bytes(text), validate=True)
-                if scheme.encoding == "base64"
-                else binascii.unhexlify(_bytes(text))
-            )
-        except binascii.Error:
-            return False
-        signed = _bytes(stamp) + b"." + body
-        fits = _equals_any(digest, [hmac.digest(key, signed, "sha256") for key in keys])
-        # the age last: a stranger must not learn from the answer how our clock stands
-        return stamp != "" and fits and age.is_accepted(stamp)
-
-    return check
+def _fits_stamped_hmac(
+    scheme: TimestampedHmac,
+    keys: Sequence[bytes],
+    age: SignatureAge,
+    headers: Strings,
+    body: bytes,
+) -> bool:
+    text = headers.get(scheme.header, "").strip()
+    if scheme.stamp_header:
+        stamp = headers.get(scheme.stamp_header, "").strip()
+    else:
+        fields = dict(part.strip().partition("=")[::2] for part in text.split(","))
+        stamp, text = fields.get("t", ""), fields.get("v1", "")
+    signed = _bytes(stamp) + b"." + body
+    digest = _decoded(text, scheme.encoding)
+    fits = _equals_any(digest, [hmac.digest(key, signed, "sha256") for key in keys])
+    # the age last: a stranger must not learn from the answer how our clock stands
+    return stamp != "" and fits and age.is_accepted(stamp)
 
 
-def _rsa_sha256_check(
-    scheme: RsaSha256, keys: Sequence[RSAPublicKey], age: SignatureAge
-) -> BodyCheck:
-    def check(headers: Strings, body: bytes) -> bool:
-        return is_signed(scheme, keys, headers, body, age)
-
-    return check
-
-
-def _shared_header_check(scheme: SharedHeader, secrets: tuple[str, ...]) -> HeaderCheck:
-    expected = [secret.encode() for secret in secrets]
-    prefix = scheme.prefix.lower()
-
-    def check(headers: Strings, _query: Strings) -> bool:
-        presented = headers.get(scheme.header, "")
-        return presented[: len(prefix)].lower() == prefix and _equals_any(
-            _bytes(presented[len(prefix) :]), expected
-        )
-
-    return check
+def _fits_header(
+    scheme: SharedHeader, keys: Sequence[bytes], headers: Strings, _query: Strings
+) -> bool:
+    presented, prefix = headers.get(scheme.header, ""), scheme.prefix.lower()
+    return presented[: len(prefix)].lower() == prefix and _equals_any(
+        _bytes(presented[len(prefix) :]), keys
+    )
 
 
-def _web_token_check(scheme: SignedWebToken, secrets: tuple[str, ...]) -> HeaderCheck:
-    keys = [secret.encode() for secret in secrets]
-
-    def check(headers: Strings, _query: Strings) -> bool:
-        return is_web_token(headers.get(scheme.header, "").strip(), keys=keys)
-
-    return check
+def _fits_issued_token(
+    secrets: Sequence[str], now: Callable[[], float], headers: Strings, _query: Strings
+) -> bool:
+    scheme, _, token = headers.get("Authorization", "").partition(" ")
+    return scheme.lower() == "bearer" and is_live(token.strip(), secrets=secrets, now=now())
 
 
-def _oauth_token_check(secrets: tuple[str, ...], now: Callable[[], float]) -> HeaderCheck:
-    def check(headers: Strings, _query: Strings) -> bool:
-        scheme, _, token = headers.get("Authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and is_live(token.strip(), secrets=secrets, now=now())
-
-    return check
+def _fits_basic(keys: Sequence[bytes], headers: Strings, _query: Strings) -> bool:
+    scheme, _, encoded = headers.get("Authorization", "").partition(" ")
+    return scheme.lower() == "basic" and _equals_any(_decoded(encoded.strip(), "base64"), keys)
 
 
-def _basic_check(secrets: tuple[str, ...]) -> HeaderCheck:
-    expected = [secret.encode() for secret in secrets]
-
-    def check(headers: Strings, _query: Strings) -> bool:
-        scheme, _, encoded = headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "basic":
-            return False
-        try:
-            return _equals_any(base64.b64decode(_bytes(encoded.strip()), validate=True), expected)
-        except binascii.Error:
-            return False
-
-    return check
+def _decoded(text: str, encoding: str = "hex") -> bytes | None:
+    try:
+        if encoding == "base64":
+            return base64.b64decode(_bytes(text), validate=True)
+        return binascii.unhexlify(_bytes(text))
+    except binascii.Error:
+        return None
 
 
-def _url_token_check(scheme: UrlToken, secrets: tuple[str, ...]) -> HeaderCheck:
-    expected = [secret.encode() for secret in secrets]
-
-    def check(_headers: Strings, query: Strings) -> bool:
-        return _equals_any(_bytes(query.get(scheme.parameter, "")), expected)
-
-    return check
-
-
-def _equals_any(presented: bytes, expected: Sequence[bytes]) -> bool:
-    return any([hmac.compare_digest(presented, one) for one in expected])  # noqa: C419 - all are compared, whichever fits
+def _equals_any(presented: bytes | None, expected: Sequence[bytes]) -> bool:
+    return presented is not None and any([hmac.compare_digest(presented, one) for one in expected])  # noqa: C419 - all are compared, whichever fits
 
 
 def _bytes(text: str) -> bytes:
