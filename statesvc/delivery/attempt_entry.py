@@ -7,7 +7,6 @@ them. The leaf binds commitments; their openings are sealed under the shipment's
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
@@ -21,6 +20,7 @@ from events.entry.kinds import Leaf, attempt_document, leaf
 from statesvc.database.queries import Sender, columns, queries, send
 from statesvc.delivery.attempt_part import DeliveryAttempt, MadeTry, ended_part, opened_part
 from statesvc.delivery.notification import Gap, QueuedNotification
+from statesvc.delivery.outcome import EndOutcome
 from statesvc.log import entry_documents
 from statesvc.log.batch_row import BatchStamp
 from statesvc.log.entry_documents import AttemptDocument
@@ -54,23 +54,6 @@ _ENDED_COLUMNS = (
 _log = structlog.get_logger()
 
 Keys = Mapping[UUID, SealingKey | None]
-
-
-class EndOutcome(StrEnum):
-    """Outcome of a notification. The words of the log: they only ever grow."""
-
-    DELIVERED = "delivered"
-    GIVEN_UP = "given_up"
-    """It is a dead letter, which a human may replay."""
-    CANCELLED = "cancelled"
-    """Its subscription was deleted after tries; what was never tried is covered by the entry of the
-    deletion. Without a try: older than
-    the subscription's `max_age_seconds`.
-    """
-    LATE = "late"
-    """Not an end, but tries that were recorded after it, because their notifier had lost its
-    lease.
-    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, assert_never
+from typing import Final
 
 from statesvc.delivery.retry_schedule import RETRY_AFTER_SECONDS_MAX, next_delay_seconds
 
@@ -73,14 +73,21 @@ def outcome_of(status_code: int) -> AttemptOutcome:
     return AttemptOutcome.GONE if status_code == 410 else AttemptOutcome.REFUSED
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """Delivered."""
+class EndOutcome(StrEnum):
+    """Outcome of a notification. The words of the log: they only ever grow."""
 
-
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """Not sent: too old for its subscription."""
+    DELIVERED = "delivered"
+    GIVEN_UP = "given_up"
+    """It is a dead letter, which a human may replay."""
+    CANCELLED = "cancelled"
+    """Its subscription was deleted after tries; what was never tried is covered by the entry of the
+    deletion. Without a try: older than
+    the subscription's `max_age_seconds`.
+    """
+    LATE = "late"
+    """Not an end, but tries that were recorded after it, because their notifier had lost its
+    lease.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,44 +98,17 @@ class RetryLater:
     disable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUp:
-    """Give up after the last attempt: it becomes a dead letter."""
-
-
-NextStep = Finish | Cancel | RetryLater | GiveUp
-
-
 def next_step(
     outcome: AttemptOutcome, *, attempts: int, retry_after_seconds: float | None, jitter: float
-) -> NextStep:
+) -> EndOutcome | RetryLater:
     """Return the next step after `attempts` attempts, the last with `outcome`. `jitter` in 0..1."""
-    match outcome:
-        case AttemptOutcome.DELIVERED:
-            return Finish()
-        case AttemptOutcome.GONE:
-            delay = next_delay_seconds(attempts, retry_after_seconds=None, jitter=jitter)
-            return RetryLater(RETRY_AFTER_SECONDS_MAX if delay is None else delay, disable=True)
-        case (
-            AttemptOutcome.REFUSED
-            | AttemptOutcome.TIMED_OUT
-            | AttemptOutcome.UNREACHABLE
-            | AttemptOutcome.CONNECTION_REFUSED
-            | AttemptOutcome.NAME_NOT_FOUND
-            | AttemptOutcome.CERTIFICATE_NOT_TRUSTED
-            | AttemptOutcome.ADDRESS_REFUSED
-            | AttemptOutcome.UNSIGNED
-            | AttemptOutcome.UNROUTABLE
-            | AttemptOutcome.NOT_STORED
-            | AttemptOutcome.DENIED
-            | AttemptOutcome.CLIENT_MISSING
-        ):
-            delay = next_delay_seconds(
-                attempts, retry_after_seconds=retry_after_seconds, jitter=jitter
-            )
-            return GiveUp() if delay is None else RetryLater(delay)
-        case _:
-            assert_never(outcome)
+    if outcome is AttemptOutcome.DELIVERED:
+        return EndOutcome.DELIVERED
+    if outcome is AttemptOutcome.GONE:
+        delay = next_delay_seconds(attempts, retry_after_seconds=None, jitter=jitter)
+        return RetryLater(RETRY_AFTER_SECONDS_MAX if delay is None else delay, disable=True)
+    delay = next_delay_seconds(attempts, retry_after_seconds=retry_after_seconds, jitter=jitter)
+    return EndOutcome.GIVEN_UP if delay is None else RetryLater(delay)
 
 
 # Outcomes that need other words than their names.

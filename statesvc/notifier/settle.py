@@ -9,21 +9,15 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import assert_never
 from uuid import UUID
 
 from events.crypto.keyring import Keyring
 from events.errors import Cause
 from statesvc.database.queries import Sender, columns, queries, send
-from statesvc.delivery.attempt_entry import (
-    EndedNotification,
-    EndOutcome,
-    append_ends,
-    record_open_attempts,
-)
+from statesvc.delivery.attempt_entry import EndedNotification, append_ends, record_open_attempts
 from statesvc.delivery.attempt_part import DeliveryAttempt
 from statesvc.delivery.limiter.signal import pause_asked_for
-from statesvc.delivery.outcome import Cancel, Finish, GiveUp, NextStep, RetryLater, next_step
+from statesvc.delivery.outcome import EndOutcome, RetryLater, next_step
 from statesvc.health.notices import Notice, write_notices
 from statesvc.log.actions import append_actions
 from statesvc.log.batch_row import begin_batch, write_batch
@@ -130,10 +124,10 @@ def _key(delivery: Delivery) -> Key:
     return delivery.subscription_id, delivery.shipment_id, delivery.sequence
 
 
-def _next_step(finished: AttemptResult) -> NextStep:
+def _next_step(finished: AttemptResult) -> EndOutcome | RetryLater:
     if finished.answer is None:
         # an attempt that was never made has no outcome to retry by
-        return Cancel() if finished.delivery.is_too_old else GiveUp()
+        return EndOutcome.CANCELLED if finished.delivery.is_too_old else EndOutcome.GIVEN_UP
     return next_step(
         finished.answer.outcome,
         attempts=finished.delivery.attempts,
@@ -142,31 +136,19 @@ def _next_step(finished: AttemptResult) -> NextStep:
     )
 
 
-def _conclusion(steps: Sequence[tuple[AttemptResult, NextStep]]) -> _Conclusion:
+def _conclusion(steps: Sequence[tuple[AttemptResult, EndOutcome | RetryLater]]) -> _Conclusion:
     concluded = _Conclusion()
     for one, step in steps:
-        match step:
-            case Finish():
-                concluded.finished.append(_key(one.delivery))
-                concluded.ends.append(
-                    EndedNotification.of(one.delivery, EndOutcome.DELIVERED, _made(one))
-                )
-            case Cancel():
-                concluded.finished.append(_key(one.delivery))
-                concluded.ends.append(EndedNotification.of(one.delivery, EndOutcome.CANCELLED, ()))
-            case RetryLater(delay_seconds, disable):
-                concluded.later.append((*_key(one.delivery), delay_seconds))
-                concluded.open += _made(one)
-                if disable:
-                    concluded.disabled.add(one.delivery.subscription_id)
-            case GiveUp():
-                concluded.finished.append(_key(one.delivery))
-                concluded.buried.append(one)
-                concluded.ends.append(
-                    EndedNotification.of(one.delivery, EndOutcome.GIVEN_UP, _made(one))
-                )
-            case _:
-                assert_never(step)
+        if isinstance(step, RetryLater):
+            concluded.later.append((*_key(one.delivery), step.delay_seconds))
+            concluded.open += _made(one)
+            if step.disable:
+                concluded.disabled.add(one.delivery.subscription_id)
+            continue
+        concluded.finished.append(_key(one.delivery))
+        concluded.ends.append(EndedNotification.of(one.delivery, step, _made(one)))
+        if step is EndOutcome.GIVEN_UP:
+            concluded.buried.append(one)
     return concluded
 
 

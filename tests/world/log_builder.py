@@ -22,10 +22,10 @@ from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
 from statesvc.database.keyring_store import load_keyring
-from statesvc.delivery.attempt_entry import EndedNotification, EndOutcome, append_ends
+from statesvc.delivery.attempt_entry import EndedNotification, append_ends
 from statesvc.delivery.attempt_part import DeliveryAttempt
 from statesvc.delivery.notification import Notification, QueuedNotification, body_of
-from statesvc.delivery.outcome import Answer, AttemptOutcome
+from statesvc.delivery.outcome import Answer, AttemptOutcome, EndOutcome
 from statesvc.log.actions import record_action
 from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.log.checkpoints import SignedHead, latest_head

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from statesvc.addons.evidence.bundle_entry import BundleEntry
-from statesvc.delivery.attempt_entry import EndOutcome
-from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.delivery.outcome import AttemptOutcome, EndOutcome
 from statesvc.http.views import counted
 from statesvc.shipments.notification_trail import LoggedNotification, notifications_of
 from statesvc.shipments.plain_names import spaced

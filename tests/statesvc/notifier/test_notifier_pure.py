@@ -12,14 +12,7 @@ from standardwebhooks.webhooks import Webhook
 
 from statesvc.delivery.addresses import may_connect
 from statesvc.delivery.notification import Notification, body_of
-from statesvc.delivery.outcome import (
-    AttemptOutcome,
-    Finish,
-    GiveUp,
-    RetryLater,
-    next_step,
-    outcome_of,
-)
+from statesvc.delivery.outcome import AttemptOutcome, EndOutcome, RetryLater, next_step, outcome_of
 from statesvc.delivery.retry_schedule import (
     ATTEMPTS_MAX,
     DELAYS_SECONDS,
@@ -132,14 +125,14 @@ def test_what_follows_from_each_outcome() -> None:
     def verdict(outcome: AttemptOutcome, attempts: int = 1) -> object:
         return next_step(outcome, attempts=attempts, retry_after_seconds=None, jitter=0)
 
-    assert verdict(AttemptOutcome.DELIVERED) == Finish()
+    assert verdict(AttemptOutcome.DELIVERED) == EndOutcome.DELIVERED
     assert verdict(AttemptOutcome.GONE) == RetryLater(5, disable=True)
     assert verdict(AttemptOutcome.GONE, ATTEMPTS_MAX) == RetryLater(86_400, disable=True), (
         "stays for when someone enables it again"
     )
     for outcome in set(AttemptOutcome) - {AttemptOutcome.DELIVERED, AttemptOutcome.GONE}:
         assert verdict(outcome) == RetryLater(5)
-        assert verdict(outcome, ATTEMPTS_MAX) == GiveUp()
+        assert verdict(outcome, ATTEMPTS_MAX) == EndOutcome.GIVEN_UP
 
 
 def test_only_2xx_is_delivered_and_only_410_is_gone() -> None:
