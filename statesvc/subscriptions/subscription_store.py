@@ -34,24 +34,12 @@ from statesvc.subscriptions.subscription_secrets import (
 
 _SQL = queries("statesvc.subscriptions", "subscription_store")
 
-CHANGEABLE: Final = (
-    "name",
-    "description",
-    "url",
-    "carriers",
-    "statuses",
-    "types",
-    "shipments",
-    "parcels",
-    "payload",
-    "pii",
-    "rate_per_second",
-    "coalesce",
-    "give_up_after",
-    "max_age_seconds",
-    "headers",
-    "signature",
-)
+# Columns that are named otherwise than what the API takes.
+_COLUMNS: Final = {
+    "coalesce": "coalesces",
+    "headers": "header_names",
+    "signature": "second_signature",
+}
 
 # Columns that decide content and address of notifications: changing one is as much a grant as
 # making the subscription.
@@ -189,7 +177,11 @@ async def create(
                 "payload": request.payload,
                 "pii": request.pii,
                 "key_type": request.key_type,
-                **_stated(keyring, subscription_id, request.headers, request.signature),
+                "header_names": list(request.headers),
+                "sealed_headers": seal_headers(keyring, subscription_id, request.headers),
+                "signature": None
+                if request.signature is None
+                else Jsonb(asdict(request.signature)),
                 "rate_per_second": request.rate_per_second,
                 "coalesce": request.coalesce,
                 "give_up_after": Jsonb(dict(request.give_up_after)),
@@ -215,9 +207,8 @@ async def create(
 
 async def find(connection: AsyncConnection[Any], subscription_id: UUID) -> Subscription | None:
     """Return one subscription; None where there is none, or no more."""
-    cursor = connection.cursor(row_factory=class_row(Subscription))
-    await cursor.execute(_SQL["find"], {"subscription_id": subscription_id})
-    return await cursor.fetchone()
+    found = await page(connection, owner=None, subscription_id=subscription_id, after=None, limit=1)
+    return next(iter(found), None)
 
 
 async def matches_request(
@@ -287,18 +278,18 @@ async def page(
     *,
     owner: str | None,
     condition: Condition | None = None,
+    subscription_id: UUID | None = None,
     after: SubscriptionPosition | None,
     limit: int,
 ) -> list[Subscription]:
-    """Return subscriptions of an owner (None: of all) in a condition (None: in
-    any), the oldest first.
+    """Return subscriptions of an owner (None: of all) in a condition (None: in any), or this one;
+    the oldest first.
     """
     created_at, last_id = after or (None, None)
     cursor = connection.cursor(row_factory=class_row(Subscription))
-    wanted = {"owner": owner, "condition": condition, "limit": limit}
-    await cursor.execute(
-        _SQL["page"], {**wanted, "after_created_at": created_at, "after_id": last_id}
-    )
+    wanted = {"owner": owner, "condition": condition, "subscription_id": subscription_id}
+    position = {"after_created_at": created_at, "after_id": last_id, "limit": limit}
+    await cursor.execute(_SQL["page"], {**wanted, **position})
     return await cursor.fetchall()
 
 
@@ -313,28 +304,35 @@ async def change(
     login: Login | None = None,
     why: str = "",
 ) -> bool:
-    """Set the columns in `changes` (those of `CHANGEABLE`), with a URL its `login`.
+    """Set what is in `changes`, named as in `SubscriptionRequest`, with a URL its `login`.
 
     False where there is no such subscription.
 
     `keyring` None: neither a login nor headers come with it. `scopes` of who asks for it. Raises
     NotGrantedError, and SharedSecretNeededError.
     """
-    columns: dict[str, Any] = {name: changes.get(name) for name in CHANGEABLE}
-    columns["give_up_after"] = Jsonb(changes.get("give_up_after") or {})
-    columns |= _stated(
-        keyring, subscription_id, changes.get("headers") or {}, changes.get("signature")
-    )
-    columns["sealed_login"] = (
-        None if keyring is None else seal_login(keyring, subscription_id, login)
-    )
+    headers, signature = changes.get("headers") or {}, changes.get("signature")
+    stated = {
+        "header_names": list(headers),
+        "second_signature": None if signature is None else asdict(signature),
+        "give_up_after": changes.get("give_up_after") or {},
+    }
+    columns = {_COLUMNS.get(name, name): value for name, value in changes.items()}
+    columns |= {name: value for name, value in stated.items() if name in columns}
+    sealed = {
+        "sealed_headers": None
+        if keyring is None
+        else seal_headers(keyring, subscription_id, headers),
+        "sealed_login": None if keyring is None else seal_login(keyring, subscription_id, login),
+    }
     async with connection.transaction():
         if not _WIDENING.isdisjoint(changes):
             await _may_send(connection, subscription_id, changes, scopes=scopes)
         if changes.get("signature") is not None:
             await _require_shared_secret(connection, subscription_id)
         cursor = await connection.execute(
-            _SQL["change"], {"subscription_id": subscription_id, "named": list(changes), **columns}
+            _SQL["change"],
+            {"subscription_id": subscription_id, "columns": Jsonb(columns), **sealed},
         )
         if cursor.rowcount:
             await connection.execute(_SQL["add_throttle"], {"subscription_id": subscription_id})
@@ -499,21 +497,6 @@ async def rotate(
             details=details,
         )
     return secret
-
-
-def _stated(
-    keyring: Keyring | None,
-    subscription_id: UUID,
-    headers: Mapping[str, str],
-    signature: OlderSignature | None,
-) -> dict[str, Any]:
-    return {
-        "header_names": list(headers),
-        "sealed_headers": None
-        if keyring is None
-        else seal_headers(keyring, subscription_id, headers),
-        "signature": None if signature is None else Jsonb(asdict(signature)),
-    }
 
 
 def _listed(words: Sequence[str] | None) -> list[str] | None:

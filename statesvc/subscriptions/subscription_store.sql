@@ -7,24 +7,16 @@ VALUES (%(subscription_id)s, statesvc.clock(), %(created_by)s, %(owner)s, %(url)
     %(max_age_seconds)s::float8, %(name)s, %(description)s, %(header_names)s::text[], %(sealed_headers)b::bytea, %(signature)s::jsonb, %(sealed_secrets)b::bytea[], %(sealed_login)b::bytea)
 ON CONFLICT (subscription_id) DO NOTHING;
 
--- name: find
--- Return one subscription that is not deleted.
-SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.name, s.description, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.signature AS key_type, s.header_names, s.second_signature AS signature,
-    s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.max_age_seconds, s.sealed_login IS NOT NULL AS has_login,
-    s.signature = 'ed25519' OR cardinality(s.sealed_secrets) > 1 AS may_have_public_keys, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
-    f.last_outcome, f.last_status_code
-FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
-WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;
-
 -- name: page
 -- Return the subscriptions of one owner (NULL: of all) in one condition (NULL: any) that are not deleted, the oldest first, after a
--- position.
+-- position; or the one that is asked for.
 SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.name, s.description, s.url, s.carriers, s.statuses, s.types, s.shipments, s.parcels, s.payload, s.pii, s.signature AS key_type, s.header_names, s.second_signature AS signature,
     s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.max_age_seconds, s.sealed_login IS NOT NULL AS has_login,
     s.signature = 'ed25519' OR cardinality(s.sealed_secrets) > 1 AS may_have_public_keys, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
 WHERE s.deleted_at IS NULL AND (%(owner)s::text IS NULL OR s.owner = %(owner)s)
+    AND (%(subscription_id)s::uuid IS NULL OR s.subscription_id = %(subscription_id)s)
     AND (%(condition)s::text IS NULL OR %(condition)s = CASE
         WHEN s.disabled_at IS NOT NULL THEN 'disabled' WHEN %(condition)s = 'failing' THEN CASE WHEN f.since IS NOT NULL THEN 'failing' END
         WHEN s.paused_at IS NOT NULL THEN 'paused' ELSE 'active' END)
@@ -51,31 +43,20 @@ SELECT payload, pii, types FROM statesvc.subscription WHERE subscription_id = %(
 
 -- name: change
 -- Change the named columns of a subscription.
-UPDATE statesvc.subscription SET
-    url = CASE WHEN 'url' = ANY (%(named)s::text[]) THEN %(url)s::text ELSE url END,
+UPDATE statesvc.subscription s SET
     -- a login goes nowhere but to the URL that it came with; the same URL as it is shown, without one, changes nothing
-    sealed_login = CASE WHEN 'url' = ANY (%(named)s::text[]) AND (%(url)s::text <> url OR %(sealed_login)b::bytea IS NOT NULL)
-        THEN %(sealed_login)b::bytea ELSE sealed_login END,
+    sealed_login = CASE WHEN %(columns)s::jsonb ->> 'url' <> s.url OR %(sealed_login)b::bytea IS NOT NULL
+        THEN %(sealed_login)b::bytea ELSE s.sealed_login END,
     -- like the login, headers go nowhere but to the URL that they came with
-    sealed_headers = CASE WHEN 'headers' = ANY (%(named)s::text[]) THEN %(sealed_headers)b::bytea
-        WHEN 'url' = ANY (%(named)s::text[]) AND %(url)s::text <> url THEN NULL ELSE sealed_headers END,
-    header_names = CASE WHEN 'headers' = ANY (%(named)s::text[]) THEN %(header_names)s::text[]
-        WHEN 'url' = ANY (%(named)s::text[]) AND %(url)s::text <> url THEN '{}' ELSE header_names END,
-    second_signature = CASE WHEN 'signature' = ANY (%(named)s::text[]) THEN %(signature)s::jsonb ELSE second_signature END,
-    name = CASE WHEN 'name' = ANY (%(named)s::text[]) THEN %(name)s::text ELSE name END,
-    description = CASE WHEN 'description' = ANY (%(named)s::text[]) THEN %(description)s::text ELSE description END,
-    carriers = CASE WHEN 'carriers' = ANY (%(named)s::text[]) THEN %(carriers)s::text[] ELSE carriers END,
-    statuses = CASE WHEN 'statuses' = ANY (%(named)s::text[]) THEN %(statuses)s::text[] ELSE statuses END,
-    types = CASE WHEN 'types' = ANY (%(named)s::text[]) THEN %(types)s::text[] ELSE types END,
-    shipments = CASE WHEN 'shipments' = ANY (%(named)s::text[]) THEN %(shipments)s::text[] ELSE shipments END,
-    parcels = CASE WHEN 'parcels' = ANY (%(named)s::text[]) THEN %(parcels)s::text ELSE parcels END,
-    payload = CASE WHEN 'payload' = ANY (%(named)s::text[]) THEN %(payload)s::text ELSE payload END,
-    pii = CASE WHEN 'pii' = ANY (%(named)s::text[]) THEN %(pii)s::boolean ELSE pii END,
-    give_up_after = CASE WHEN 'give_up_after' = ANY (%(named)s::text[]) THEN %(give_up_after)s::jsonb ELSE give_up_after END,
-    max_age_seconds = CASE WHEN 'max_age_seconds' = ANY (%(named)s::text[]) THEN %(max_age_seconds)s::float8 ELSE max_age_seconds END,
-    rate_per_second = CASE WHEN 'rate_per_second' = ANY (%(named)s::text[]) THEN %(rate_per_second)s::float8 ELSE rate_per_second END,
-    coalesces = CASE WHEN 'coalesce' = ANY (%(named)s::text[]) THEN %(coalesce)s::boolean ELSE coalesces END
-WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
+    sealed_headers = CASE WHEN %(columns)s::jsonb ? 'header_names' THEN %(sealed_headers)b::bytea
+        WHEN %(columns)s::jsonb ->> 'url' <> s.url THEN NULL ELSE s.sealed_headers END,
+    (header_names, url, second_signature, name, description, carriers, statuses, types, shipments, parcels, payload, pii, give_up_after,
+        max_age_seconds, rate_per_second, coalesces) = (
+        SELECT CASE WHEN n.url = s.url OR %(columns)s::jsonb ? 'header_names' THEN n.header_names ELSE '{}' END, n.url, n.second_signature, n.name,
+            n.description, n.carriers, n.statuses, n.types, n.shipments, n.parcels, n.payload, n.pii, n.give_up_after, n.max_age_seconds,
+            n.rate_per_second, n.coalesces
+        FROM jsonb_populate_record(s, %(columns)s::jsonb) n)
+WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;
 
 -- name: pause
 -- Stop sending: notifications collect. Returns whether that is new.
