@@ -25,8 +25,8 @@ _HEAD: Final = """# The events
 
 Which notifications does a subscription send ([how to receive them](subscribers.md))?
 Without `types` all types of a shipment are sent, and never `operator.*`. Later versions may add
-types and members. Machine-readable: `webhooks` in `/openapi.json` (OpenAPI 3.1) and
-`/asyncapi.json` (AsyncAPI 3.0) for [brokers](brokers.md). `POST /v1/subscriptions/{id}/test` with
+types and members. Machine-readable: `webhooks` in `/openapi.json` (OpenAPI 3.1);
+[brokers](brokers.md) have attributes beside. `POST /v1/subscriptions/{id}/test` with
 `{"type": "..."}` sends an example of the type, signed, with `data.test` true. Missed deadlines have
 the shape of `shipment.stalled`, `shipment.updated` that of `shipment.status_changed`, incidents
 that of `operator.subscription_failing`: each is sent once with `state` `open` and once with

@@ -19,7 +19,6 @@ from statesvc.api.event_documents import hooks
 from statesvc.api.routes import routes as api_routes
 from statesvc.api.served_context import served_context
 from statesvc.api.submission.routes import routes as submission_routes
-from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.http.health import health_routes
 from statesvc.http.openapi import build_document
 from statesvc.http.operation import Route
@@ -36,7 +35,6 @@ def calls() -> list[Route]:
         *_calls(submission_routes),
         *api_routes(context),
         stream_route(streams=NOTHING, tickets=object.__new__(Tickets)),
-        *subscription_routes(context),
         *_calls(health_routes),
     ]
 

@@ -25,6 +25,14 @@ from statesvc.api import (
     transition_operations,
 )
 from statesvc.api.operation_context import Context
+from statesvc.api.subscriptions import (
+    chosen_secrets,
+    notification_operations,
+    portal_links,
+    replay_call,
+    sending_operations,
+    subscription_operations,
+)
 from statesvc.http.operation import Handler, Operation, Route, routes_of
 from statesvc.http.problem import Code, Problem
 from statesvc.http.removed_fields import REMOVED_CALLS
@@ -49,6 +57,12 @@ _FAMILIES: Final = (
     key_operations,
     status_operations,
     action_operations,
+    replay_call,
+    portal_links,
+    chosen_secrets,
+    subscription_operations,
+    sending_operations,
+    notification_operations,
 )
 
 

@@ -2,8 +2,7 @@
 
 To add one, add a row.
 
-Tests, the page `docs/events.md`, OpenAPI's `webhooks` and the AsyncAPI document are made of this
-table.
+Tests, the page `docs/events.md` and OpenAPI's `webhooks` are made of this table.
 """
 
 from collections.abc import Mapping

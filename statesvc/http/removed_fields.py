@@ -24,6 +24,9 @@ REMOVED: Final[Mapping[str, str]] = {
 }
 # The replacement of each removed call by path, for the answer 404.
 REMOVED_CALLS: Final[Mapping[str, str]] = {
+    "/asyncapi.json": (
+        "`webhooks` in /openapi.json has the types, docs/brokers.md the attributes of each broker"
+    ),
     "/v1/carriers/{carrier_id}/mappings/export": (
         "add a row to the carrier's table by hand (docs/teaching-codes.md)"
     ),

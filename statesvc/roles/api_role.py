@@ -15,13 +15,11 @@ from statesvc import __version__
 from statesvc.api.call_examples import call_examples
 from statesvc.api.computing import ComputingProcesses
 from statesvc.api.event_documents import hooks
-from statesvc.api.event_documents import routes as event_routes
 from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.routes import refusing_routes
 from statesvc.api.routes import routes as api_routes
 from statesvc.api.served_context import served_context
 from statesvc.api.submission.routes import routes as submission_routes
-from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.background.process_pool import ProcessPool
 from statesvc.database.pool import ReadablePool
 from statesvc.database.wakeups.wakeup import SEALED
@@ -133,14 +131,12 @@ async def run(launch: Launch) -> int:
             ),
             *api_routes(context),
             *(route for lasting_routes, _ in lasting for route in lasting_routes),
-            *subscription_routes(context),
         ]
         base.metrics.sample_first(sampling(launch, base))
         calls += health_routes(base.readiness)
         documentation = documentation_routes(
             calls, version=__version__, hooks=hooks(), examples=call_examples
         )
-        calls += event_routes(__version__)
         served = ServedCalls(
             calls=calls,
             pool=base.pool,

@@ -33,7 +33,6 @@ from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.routes import routes
 from statesvc.api.served_context import served_context
 from statesvc.api.submission.routes import routes as submission_routes
-from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
 from statesvc.database.keyring_store import MasterKeyError, load_keyring
@@ -317,7 +316,7 @@ async def api(
         submission = submission_routes(
             pool=pool, keyring=keyring, waker=waker, writer="api-1", archive=History(None)
         )
-        served = [*routes(context), *subscription_routes(context), *submission]
+        served = [*routes(context), *submission]
         keys = Keys(pool, remembered_seconds=remembered_seconds)
         readable = ReadablePool(pool, readers)
         pages = served_pages(

@@ -16,7 +16,6 @@ from events.parsing.zones import IANA_RELEASE
 from statesvc.api.service_status import checks
 from statesvc.api.status_facts import read_facts
 from statesvc.cli.carrier_authentication import accepted, open_points
-from statesvc.cli.doctor.connection_check import check_connections
 from statesvc.cli.doctor.log_checks import (
     check_database_roles,
     check_log_privileges,
@@ -25,7 +24,7 @@ from statesvc.cli.doctor.log_checks import (
     check_tombstones,
 )
 from statesvc.cli.doctor.pooler_checks import check_pooler
-from statesvc.cli.doctor.server_checks import check_server
+from statesvc.cli.doctor.server_checks import check_connections, check_server
 from statesvc.cli.doctor.spool_check import check_spool
 from statesvc.cli.session import FINDING, connect
 from statesvc.database.copy_faults import read_copy_faults

@@ -1,29 +1,13 @@
 """One table of notifications: its examples are what is sent, and every document is made of it."""
 
-import json
-import os
-from pathlib import Path
-
-import pytest
-from jsonschema_rs import Draft7Validator, Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from projections.notification_type import NotificationType
-from statesvc.api.event_documents import asyncapi_document, example_body, examples, hooks
+from statesvc.api.event_documents import example_body, hooks
 from statesvc.delivery.event_catalogue import CONNECTION_TEST, EVENT_TYPES
 from statesvc.http.openapi import build_document
 from tests.contract import hook_validator
 from tests.events_page import PAGE, page
-
-SCHEMA = (
-    Path(__file__).parents[3]
-    / "tests"
-    / "node"
-    / "node_modules"
-    / "@asyncapi"
-    / "specs"
-    / "schemas"
-    / "3.0.0.json"
-)
 
 
 def test_every_type_is_in_the_catalogue_once() -> None:
@@ -61,28 +45,6 @@ def test_openapi_has_them_as_webhooks() -> None:
         }
     schema = {"prefixItems": schemas, "components": document["components"]}
     Draft202012Validator(schema).validate(examples)
-
-
-def test_asyncapi_is_valid_by_its_official_schema() -> None:
-    if not SCHEMA.exists():
-        if os.environ.get("CI") == "true":
-            pytest.fail("npm ci --prefix tests/node")
-        pytest.skip("the official schema comes by `npm ci --prefix tests/node`")
-    document = asyncapi_document(version="1")
-    Draft7Validator(json.loads(SCHEMA.read_text("utf-8"))).validate(
-        json.loads(json.dumps(document))
-    )
-    assert {message["name"] for message in document["components"]["messages"].values()} == {
-        each.kind for each in EVENT_TYPES
-    }
-    for message in document["components"]["messages"].values():
-        payload = Draft202012Validator({**message["payload"], "components": document["components"]})
-        assert message["examples"]
-        for example in message["examples"]:
-            payload.validate(example["payload"])
-    nats = document["components"]["messages"]["nats_ShipmentStatusChanged"]
-    assert {"ce-id", "ce-sequence", "webhook-signature"} <= nats["headers"]["properties"].keys()
-    assert [each["payload"] for each in nats["examples"]] == [*examples(EVENT_TYPES[0]).values()]
 
 
 def test_the_page_is_that_of_the_table() -> None:

@@ -82,6 +82,25 @@ def test_each_call_asks_for_its_scope() -> None:
         "GET /v1/carriers/{carrier_id}/mappings/{revision}": ["ops"],
         "POST /v1/carriers/{carrier_id}/mappings/{revision}/renormalize": ["ops"],
         "POST /v1/carriers/{carrier_id}/renormalize": ["ops"],
+        "POST /v1/subscriptions/{subscription_id}/replay": ["subscriptions"],
+        "POST /v1/subscriptions/portal-links": ["subscriptions"],
+        "PUT /v1/subscriptions/{subscription_id}": ["subscriptions"],
+        "GET /v1/subscriptions/{subscription_id}": ["subscriptions"],
+        "PATCH /v1/subscriptions/{subscription_id}": ["subscriptions"],
+        "DELETE /v1/subscriptions/{subscription_id}": ["subscriptions"],
+        "PUT /v1/subscriptions/{subscription_id}/secret": ["subscriptions"],
+        "POST /v1/subscriptions": ["subscriptions"],
+        "GET /v1/subscriptions": ["subscriptions"],
+        "POST /v1/subscriptions/{subscription_id}/pause": ["subscriptions"],
+        "POST /v1/subscriptions/{subscription_id}/resume": ["subscriptions"],
+        "POST /v1/subscriptions/{subscription_id}/rotate-secret": ["subscriptions"],
+        "POST /v1/subscriptions/{subscription_id}/test": ["subscriptions"],
+        "GET /v1/subscriptions/{subscription_id}/attempts": ["subscriptions"],
+        "GET /v1/subscriptions/{subscription_id}/notifications": ["subscriptions"],
+        "GET /v1/subscriptions/{subscription_id}/notifications/{webhook_id}": ["subscriptions"],
+        "POST /v1/subscriptions/{subscription_id}/notifications/{webhook_id}/resend": [
+            "subscriptions"
+        ],
     }
     move = described["components"]["schemas"]["AuditTransition"]["properties"]
     assert {"from", "to"} <= move.keys()

@@ -7,12 +7,11 @@ import hashlib
 import hmac
 from typing import Any
 
-from statesvc.api.subscriptions.routes import OPERATIONS
+from statesvc.api.routes import routes
 from statesvc.database.pool import Pool
 from statesvc.http.inner_calls import InnerCalls
 from statesvc.http.keys.api_keys import Caller
 from statesvc.http.keys.key_store import Scope
-from statesvc.http.operation import routes_of
 from tests.statesvc.subscriptions.conftest import URL, Subscriptions
 from tests.world.api import context_of
 
@@ -122,7 +121,7 @@ async def test_who_pauses_or_looks_needs_no_master_key(api: Subscriptions, pool:
     made = [await api.make(headers=HEADERS, signature=GITHUB), await api.make(key_type="ed25519")]
     me = "cli:me"
     caller = Caller(key_id=me, name=me, owner=me, scopes=frozenset(Scope), actor=me)
-    calls = InnerCalls(routes_of(OPERATIONS, context_of(pool)))
+    calls = InnerCalls(routes(context_of(pool)))
     path = "/v1/subscriptions/{subscription_id}"
     for one in made:
         for where, body in (
