@@ -52,3 +52,45 @@ SELECT statesvc.forget_named_streams(%(limit)s);
 -- name: forget_workers
 -- Forget processes that have been silent for a day; a clean exit takes its row along.
 DELETE FROM statesvc.worker w WHERE w.last_seen_at < statesvc.clock() - interval '1 day';
+
+-- name: repair_inbox
+-- Make due what was put, or given back, at a time that has not come yet: a clock was ahead. So too what nothing explains; an ETA explains
+-- any time. Of a lane whose mark is in the future claims would see nothing new, so that begins anew.
+WITH tick AS MATERIALIZED (
+    SELECT statesvc.clock() AS at
+), waiting AS MATERIALIZED (
+    SELECT q.row_id FROM statesvc.lane l CROSS JOIN tick t CROSS JOIN LATERAL (
+        SELECT o.ctid AS row_id FROM statesvc.inbox o
+        WHERE o.carrier_id = l.carrier_id AND o.token IS NULL AND o.available_at > t.at + interval '5 seconds'
+            AND o.available_at IS DISTINCT FROM o.eta
+            AND (o.received_at > t.at + interval '5 seconds' OR o.available_at > t.at + interval '7 days'
+                OR EXISTS (SELECT FROM statesvc.message_attempt a
+                    WHERE a.message_id = o.message_id AND a.ended_at > t.at + interval '5 seconds'))
+        LIMIT %(limit)s FOR UPDATE OF o SKIP LOCKED
+    ) q
+), leased AS MATERIALIZED (
+    SELECT o.ctid AS row_id FROM statesvc.inbox o
+    WHERE o.token IS NOT NULL AND o.available_at > (SELECT t.at FROM tick t) + interval '1 day'
+    LIMIT %(limit)s FOR UPDATE OF o SKIP LOCKED
+), begun_anew AS (
+    UPDATE statesvc.lane l SET low_water = '-infinity', raw_low_water = '-infinity' FROM tick t
+    WHERE greatest(l.low_water, l.raw_low_water) > t.at + interval '5 seconds' RETURNING l.carrier_id
+), repaired AS (
+    UPDATE statesvc.inbox o SET available_at = (SELECT t.at FROM tick t)
+    WHERE o.ctid = ANY (ARRAY(SELECT w.row_id FROM waiting w UNION ALL SELECT d.row_id FROM leased d))
+    RETURNING o.message_id
+)
+SELECT (SELECT count(*) FROM repaired), (SELECT count(*) FROM begun_anew);
+
+-- name: future
+-- Return how far the latest time lies in the future that a queue wrote as the present, in seconds. One row of each index a lane.
+SELECT extract(epoch FROM greatest(
+    (SELECT max(q.received_at) FROM statesvc.lane l CROSS JOIN LATERAL (
+        SELECT o.received_at FROM statesvc.inbox o WHERE o.carrier_id = l.carrier_id AND o.token IS NULL
+        ORDER BY o.available_at DESC LIMIT 1) q),
+    (SELECT max(q.created_at) FROM statesvc.subscription s CROSS JOIN LATERAL (
+        SELECT o.created_at FROM statesvc.outbox o WHERE o.subscription_id = s.subscription_id AND o.attempts = 0
+        ORDER BY o.available_at DESC LIMIT 1) q),
+    (SELECT max(greatest(l.low_water, l.raw_low_water)) FROM statesvc.lane l),
+    (SELECT max(h.spent_until) FROM statesvc.throttle h),
+    statesvc.clock()) - statesvc.clock())::float8;

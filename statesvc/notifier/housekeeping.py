@@ -20,20 +20,13 @@ from statesvc.delivery.retry_schedule import (
 )
 from statesvc.health.notices import NoticeKind
 from statesvc.log.batch_row import begin_batch, write_batch
-from statesvc.maintenance.due_times import RetryRules, repair_outbox, report
+from statesvc.maintenance.upkeep import report
 from statesvc.notifier.coalesce import Coalescer, overfull
 from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.operator_incidents import TYPES, notify_operators
 from statesvc.notifier.policy import REVIEW_BOUNDS, log_notices, review
 
-_PURGED_AT_ONCE: Final = 5_000
-
-# A lease of more than ten minutes is none that a notifier takes: an attempt may last 15 s.
-RETRY_RULES: Final = RetryRules(
-    delays_seconds=[seconds * (1 + JITTER_SHARE_MAX) for seconds in DELAYS_SECONDS],
-    delay_seconds_max=RETRY_AFTER_SECONDS_MAX * (1 + JITTER_SHARE_MAX),
-    lease_seconds_max=600.0,
-)
+_ROWS_AT_ONCE: Final = 5_000
 
 _SQL = queries("statesvc.notifier", "housekeeping")
 _BOARD = queries("statesvc.notifier", "limiter_board")
@@ -82,7 +75,7 @@ class NotifierUpkeep(Periodic):
             await self._purge(connection)
         if has_dead_notifiers:
             await connection.execute(_BOARD["prune"])
-        if repaired := await repair_outbox(connection, RETRY_RULES):
+        if repaired := await repair_outbox(connection):
             report(self._context.telemetry, "outbox", repaired)
             await notify(connection, OUTBOX)
         # one cheap query finds out which of these is needed: most passes of most notifiers find
@@ -111,7 +104,7 @@ class NotifierUpkeep(Periodic):
         """
         async with connection.transaction():
             purged = await (
-                await connection.execute(_SQL["purge"], {"limit": _PURGED_AT_ONCE}, binary=True)
+                await connection.execute(_SQL["purge"], {"limit": _ROWS_AT_ONCE}, binary=True)
             ).fetchall()
             # a try that was made is evidence, also of a subscription that is gone
             cancelled = await tried(connection, purged) if purged else []
@@ -129,3 +122,17 @@ class NotifierUpkeep(Periodic):
                 )
         if cancelled:
             await notify(connection, LOG)
+
+
+async def repair_outbox(connection: AsyncConnection[Any]) -> int:
+    """Repair due times of notifications and receivers (`inbox_due_times`); return their number."""
+    longest = 1 + JITTER_SHARE_MAX
+    parameters = {
+        "limit": _ROWS_AT_ONCE,
+        "delays": [seconds * longest for seconds in DELAYS_SECONDS],
+        "delay_max": RETRY_AFTER_SECONDS_MAX * longest,
+        # none that a notifier takes: an attempt may last 15 s
+        "lease_max": 600.0,
+    }
+    row = await (await connection.execute(_SQL["repair_outbox"], parameters)).fetchone()
+    return sum(row or ())

@@ -16,8 +16,7 @@ from psycopg import AsyncConnection
 from events.crypto.sealing import MasterKeys
 from statesvc.database.data_dir import sync
 from statesvc.database.keyring_store import MasterKeyError, parse_master_keys
-from statesvc.database.kms.backends import kms_at
-from statesvc.database.kms.kms import Credentials, Kms
+from statesvc.database.kms.kms import Credentials, Kms, kms_at
 from statesvc.database.kms.root_key import load_root_key
 from statesvc.settings.service_settings import Settings
 

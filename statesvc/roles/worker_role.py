@@ -13,8 +13,7 @@ from statesvc.database.wakeups.wakeup import INBOX, INBOX_NOW, READY_NOW, TRIALS
 from statesvc.files.archive_folder import archive_folder
 from statesvc.health.reconciler import reconciler
 from statesvc.log.history import History
-from statesvc.maintenance.due_times import inbox_due_times
-from statesvc.maintenance.upkeep import maintenance
+from statesvc.maintenance.upkeep import inbox_due_times, maintenance
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, open_runtime

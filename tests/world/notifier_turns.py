@@ -8,8 +8,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from statesvc.notifier.attempts import AttemptResult
 from statesvc.notifier.claim_outbox import Delivery, OutboxClaim
-from statesvc.notifier.settle import Settled
-from statesvc.notifier.turn import Turn, take_turn
+from statesvc.notifier.turn import Settled, Turn, take_turn
 
 
 async def claim(

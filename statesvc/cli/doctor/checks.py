@@ -42,7 +42,7 @@ from statesvc.database.service_connection import encoding_fault
 from statesvc.health.finding import Finding, Urgency, fail, ok, warn
 from statesvc.health.storable import read_lock_fault
 from statesvc.ingress.scheme_words import described
-from statesvc.maintenance.due_times import seconds_in_future
+from statesvc.maintenance.upkeep import seconds_in_future
 from statesvc.roles.carrier_names import accepted_carriers, unknown_carriers
 from statesvc.roles.master_key import key_sources, open_sources
 from statesvc.sealer.clock_check import CLOCK_SECONDS_MAX

@@ -7,7 +7,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from statesvc.database.wakeups.wakeup import READY_NOW
-from statesvc.maintenance.due_times import inbox_due_times, repair_inbox, seconds_in_future
+from statesvc.maintenance.upkeep import inbox_due_times, repair_inbox, seconds_in_future
 from tests.world.worker_harness import WorkerHarness, push_body
 
 HOUR = 3600.0

@@ -4,8 +4,7 @@ until the time that it showed.
 
 from typing import Any
 
-from statesvc.maintenance.due_times import repair_outbox
-from statesvc.notifier.housekeeping import RETRY_RULES
+from statesvc.notifier.housekeeping import repair_outbox
 
 HOUR = 3600.0
 
@@ -42,7 +41,7 @@ async def test_a_retry_that_was_scheduled_ahead_is_due_and_one_that_a_receiver_a
         await world.wake()
         await until(lambda: receiver.received)
     await world.advance(-HOUR)
-    assert await repair_outbox(world.connection, RETRY_RULES) == 1
+    assert await repair_outbox(world.connection) == 1
     assert await due(world) == [True, False], "the follower waits for its head"
 
     await world.advance(HOUR + 60)
@@ -50,7 +49,7 @@ async def test_a_retry_that_was_scheduled_ahead_is_due_and_one_that_a_receiver_a
         "UPDATE statesvc.outbox SET available_at = statesvc.clock() + interval '3 hours' WHERE"
         " sequence = 1 RETURNING 1"
     )
-    assert await repair_outbox(world.connection, RETRY_RULES) == 0, (
+    assert await repair_outbox(world.connection) == 0, (
         "an attempt of the past explains it: its receiver may have asked"
     )
 
@@ -63,7 +62,7 @@ async def test_a_retry_and_its_follower_that_wait_by_the_schedule_are_left_alone
     await world.notify(shipment_id, 1, 2)
     async with world.notifier():
         await until(lambda: receiver.received)
-    assert await repair_outbox(world.connection, RETRY_RULES) == 0
+    assert await repair_outbox(world.connection) == 0
 
 
 async def test_a_contracted_rate_that_was_spent_ahead_is_not_waited_for(world: Any) -> None:
@@ -72,7 +71,7 @@ async def test_a_contracted_rate_that_was_spent_ahead_is_not_waited_for(world: A
         "UPDATE statesvc.throttle SET spent_until = statesvc.clock() + interval '1 hour'"
         " RETURNING 1"
     )
-    assert await repair_outbox(world.connection, RETRY_RULES) == 1
+    assert await repair_outbox(world.connection) == 1
     assert await world.rows("SELECT spent_until <= statesvc.clock() FROM statesvc.throttle") == [
         (True,)
     ]
@@ -92,7 +91,7 @@ async def test_a_receiver_that_asked_for_a_while_ahead_is_called_again(
         "what is under way ends with the notifier"
     )
     await world.advance(-HOUR)
-    assert await repair_outbox(world.connection, RETRY_RULES) >= 2
+    assert await repair_outbox(world.connection) >= 2
     assert await world.rows("SELECT not_before <= statesvc.clock() FROM statesvc.throttle") == [
         (True,)
     ]
@@ -101,9 +100,7 @@ async def test_a_receiver_that_asked_for_a_while_ahead_is_called_again(
         "UPDATE statesvc.throttle SET not_before = statesvc.clock() + interval '3 hours'"
         " RETURNING 1"
     )
-    assert await repair_outbox(world.connection, RETRY_RULES) == 0, (
-        "an attempt of the past explains it"
-    )
+    assert await repair_outbox(world.connection) == 0, "an attempt of the past explains it"
 
 
 async def test_what_operators_see_and_are_sent_is_of_now(world: Any) -> None:
@@ -117,7 +114,7 @@ async def test_what_operators_see_and_are_sent_is_of_now(world: Any) -> None:
         + " + interval '30 seconds'"
         " FROM statesvc.subscription RETURNING 1"
     )
-    assert await repair_outbox(world.connection, RETRY_RULES) == 1
+    assert await repair_outbox(world.connection) == 1
     ((updated, open_for),) = await world.rows(
         "SELECT updated_at <= statesvc.clock(), extract(epoch FROM open_until - updated_at)::int"
         " FROM statesvc.limiter_state"

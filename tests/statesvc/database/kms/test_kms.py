@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from statesvc.database.kms.backends import kms_at
-from statesvc.database.kms.kms import Credentials, KmsError
+from statesvc.database.kms.kms import Credentials, KmsError, kms_at
 from tests.world.vault import Vault, vault
 
 SECRET = bytes(range(32))
