@@ -4,20 +4,25 @@ import asyncio
 import time
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
-from tests.acceptance.processes import Service, until_false
-from tests.acceptance.stories import Message, messages
+from tests.acceptance.all_roles import (
+    all_end_and_nothing_is_lost,
+    all_roles,
+    everything_works,
+    well_again,
+)
+from tests.acceptance.processes import Service
+from tests.acceptance.steady_pushes import steady_pushes
+from tests.acceptance.stories import ups_alert
 from tests.world import pgbouncer
 from tests.world.ports import free_port
 
-AFTERWARDS = 200
-"""Messages that are acknowledged after the last restart."""
 
-
+# five roles, and a server that starts three times
+@pytest.mark.timeout(400)
 @pytest.mark.usefixtures("own_processes")
 async def test_a_restart_of_the_database_loses_nothing_that_was_acknowledged(
     tmp_path: Path,
@@ -30,63 +35,26 @@ async def test_a_restart_of_the_database_loses_nothing_that_was_acknowledged(
         await migrate(dsns.owner, dsns.service)
         async with pgbouncer.between(dsns.service) as settings:
             service = Service(
-                service_dsn=dsns.service, owner_dsn=dsns.owner, folder=tmp_path, settings=settings
+                service_dsn=dsns.service,
+                owner_dsn=dsns.owner,
+                folder=tmp_path,
+                settings=settings,
+                forks=True,
             )
-            async with service:
-                await service.start("api", "worker", "worker")
-                await _restart_under_load(service, server)
+            async with all_roles(service) as (roles, subscriber):
+                async with steady_pushes(service, roles[0], per_second=100) as pushes:
+                    await everything_works(service, subscriber, pushes)
+                    await asyncio.to_thread(server.stop)
+                    await asyncio.sleep(0.5)
+                    began = time.monotonic()
+                    body = ups_alert("1ZAWAY0000000001", "I/OT", day=3, minute=300).body
+                    assert (await service.webhook("ups", body))[0] == 503
+                    assert time.monotonic() - began < 3, "before the carrier gives up"
+                    await asyncio.to_thread(server.start)
+                    await asyncio.sleep(0.5)
+                    await asyncio.to_thread(server.restart, immediate=True)
+                    await well_again(pushes, time.monotonic())
+                    await everything_works(service, subscriber, pushes)
+                await all_end_and_nothing_is_lost(service, roles, pushes)
     finally:
         await asyncio.to_thread(server.stop)
-
-
-async def _restart_under_load(service: Service, server: EmbeddedServer) -> None:
-    waiting = messages(3000, seed=3)
-    acknowledged: set[str] = set()
-    refused: list[float] = []
-    stopping = asyncio.Event()
-
-    async def client() -> None:
-        while waiting and not stopping.is_set():
-            message = waiting.pop()
-            # awaited before the next message is taken
-            await until_false(lambda: _refused(message))  # noqa: B023
-            await asyncio.sleep(0.005)
-
-    async def _refused(message: Message) -> bool:
-        started = time.perf_counter()
-        try:
-            status, answer = await service.webhook(message.carrier_id, message.body)
-        except aiohttp.ClientError:
-            return True
-        if status == 503:
-            refused.append(time.perf_counter() - started)
-            return True
-        assert status == 200
-        acknowledged.add(answer["message_id"])
-        return False
-
-    clients = [asyncio.create_task(client()) for _ in range(8)]
-    await asyncio.sleep(1)
-    await asyncio.to_thread(server.stop)
-    await asyncio.sleep(0.5)
-    status, problem = await service.get("/v1/shipments/ups/1Z0")
-    assert (status, problem["code"]) == (503, "database_unavailable")
-    await asyncio.to_thread(server.start)
-    await asyncio.sleep(0.5)
-    await asyncio.to_thread(server.restart, immediate=True)
-    before = len(acknowledged)
-    async with asyncio.timeout(60):
-        while len(acknowledged) < before + AFTERWARDS:  # noqa: ASYNC110 - the clients count
-            await asyncio.sleep(0.05)
-    stopping.set()
-    await asyncio.gather(*clients)
-    assert refused
-    assert max(refused) < 3
-    await service.drained(90)
-    settled = {str(row[0]) for row in await service.rows("SELECT message_id FROM statesvc.message")}
-    assert acknowledged <= settled
-    twice = (
-        "SELECT count(*) FROM (SELECT carrier_id, event_id FROM statesvc.event GROUP BY 1, 2 HAVING"
-        " count(*) > 1) d"
-    )
-    assert await service.value(twice) == 0

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.processes import Service, until_false
+from tests.acceptance.test_crash import assert_each_took_effect_once
 from tests.statesvc.reading.planted import MISREAD
 from tests.world.worker_harness import CARRIER_ID, push_body
 
@@ -64,19 +65,6 @@ async def three_workers(service_maker: ServiceMaker, folder: Path) -> AsyncItera
         yield service
 
 
-async def _assert_each_took_effect_once(service: Service, acknowledged: set[str]) -> None:
-    await service.drained(90)
-    settled = [
-        str(message_id)
-        for (message_id,) in await service.rows("SELECT message_id FROM statesvc.message")
-    ]
-    assert sorted(settled) == sorted(acknowledged)
-    assert await service.value("SELECT count(*) FROM statesvc.event") == len(acknowledged)
-    assert (
-        await service.value("SELECT count(*) FROM statesvc.dead_letter WHERE kind = 'message'") == 0
-    )
-
-
 async def test_hold_then_release_under_load_loses_and_doubles_nothing(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
@@ -89,7 +77,8 @@ async def test_hold_then_release_under_load_loses_and_doubles_nothing(
             await asyncio.sleep(0.4)
             await service.change_rollout(hold=False, why="load test")
         acknowledged = await pushing
-        await _assert_each_took_effect_once(service, acknowledged)
+        await service.drained(90)
+        await assert_each_took_effect_once(service, acknowledged)
         by_candidate = await service.rows(
             "SELECT message_id FROM statesvc.event WHERE normalizer = 'acme@same'"
         )
@@ -120,7 +109,8 @@ async def test_turned_back_under_load_nothing_claimed_later_is_read_by_the_candi
             " NOT NULL)"
         )
         acknowledged = await pushing
-        await _assert_each_took_effect_once(service, acknowledged)
+        await service.drained(90)
+        await assert_each_took_effect_once(service, acknowledged)
         # what was claimed before finishes as it began; nothing else is read by the candidate
         ((looked_at, leased),) = looked
         late = await service.rows(

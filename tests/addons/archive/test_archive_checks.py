@@ -37,13 +37,6 @@ async def archived_file(archiver: Archiver) -> tuple[date, Path]:
     return day, archiver.folder / str((await archiver.ledger())[day].file_name)
 
 
-async def test_a_good_archive_is_said_to_be_good(archiver: Archiver) -> None:
-    assert (await told(archiver))[0].text == "nothing was old enough yet"
-    await archived_file(archiver)
-    assert "files are there" in (await told(archiver))[0].text
-    assert await failures(archiver) == ""
-
-
 async def test_without_a_folder_archiving_is_off_and_doctor_says_so(
     archiver: Archiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,6 @@ import pytest
 from yarl import URL
 
 from statesvc.subscriptions.key_revocation import revoke_key
-from tests.statesvc.api.test_dead_letter_replay import bury_messages
 from tests.world.console import LOGIN, ConsoleClient
 from tests.world.database import Database
 
@@ -124,14 +123,6 @@ async def test_a_page_that_updates_itself_is_led_to_the_login(console: ConsoleCl
     assert (asked.status, asked.headers["HX-Redirect"]) == (401, LOGIN)
 
 
-async def test_navigation_has_what_the_key_may_see(console: ConsoleClient) -> None:
-    await console.log_in("ingest")
-    page = await console.get("/console")
-    assert page.status == 200
-    assert "no scope that any screen takes" in await page.text()
-    assert "<li><a" not in await page.text()
-
-
 async def test_logging_out_ends_the_session(console: ConsoleClient) -> None:
     await console.log_in("ops")
     left = await console.post("/console/logout", form_token=await console.form_token("/console"))
@@ -176,13 +167,6 @@ async def test_a_path_that_nothing_has_is_a_page_too(console: ConsoleClient) -> 
     refused = await console.get("/console/shipments/ups/1Z1")
     assert refused.status == 403
     assert 'aria-label="Screens"' in await refused.text(), "the menu leads on"
-
-
-async def test_the_left_column_counts_what_waits(console: ConsoleClient) -> None:
-    await console.log_in("ops")
-    assert "wait</span>" not in await (await console.get("/console")).text()
-    await bury_messages(console.api, "a", "b")
-    assert "Dead letters 2 wait" in await console.text("/console")
 
 
 async def test_what_went_wrong_is_a_page(console: ConsoleClient) -> None:

@@ -3,13 +3,7 @@ from datetime import UTC, datetime, timedelta
 from statesvc.addons.console.promise_cards import promise_cards
 from statesvc.addons.console.screen import Card
 from statesvc.telemetry.objective_minutes import ObjectiveMinute
-from statesvc.telemetry.objectives import (
-    ACK_AVAILABILITY,
-    ACK_LATENCY,
-    MinuteCount,
-    Objective,
-    ObjectiveCounts,
-)
+from statesvc.telemetry.objectives import ACK_AVAILABILITY, MinuteCount, Objective
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 
@@ -40,16 +34,6 @@ def test_a_share_below_its_promise_is_bad_and_burns_the_budget() -> None:
     shown = cards(minutes, shares)["Acknowledged"]
     assert (shown.value, shown.style) == ("98", "bad")
     assert shown.note == "60 % left · burns 40×, gone in 1 h 4 min"
-
-
-def test_a_time_is_the_ninety_ninth_percentile() -> None:
-    counts = ObjectiveCounts(now=NOW.timestamp)
-    for _ in range(100):
-        counts.timed(ACK_LATENCY, 0.004)
-    (count,) = counts.take().values()
-    shown = cards([ObjectiveMinute(NOW.replace(second=0), ACK_LATENCY.name, count)])["ACK"]
-    assert 2.5 < float(shown.value) < 4.2
-    assert shown.unit == "ms"
 
 
 def test_what_waits_tells_more_than_what_went_through() -> None:

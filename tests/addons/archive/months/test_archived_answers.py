@@ -50,7 +50,9 @@ async def _pages(api: Any, key: str, path: str, **query: Any) -> list[bytes]:
         cursor = {"after" if path == "/v1/feed" else "cursor": following}
 
 
-async def _answers(api: Any, key: str, instants: list[datetime]) -> dict[str, Any]:
+async def _answers(
+    api: Any, key: str, instants: list[datetime], event_ids: list[Any]
+) -> dict[str, Any]:
     found: dict[str, Any] = {"feed": await _pages(api, key, "/v1/feed", limit=7)}
     for number in NUMBERS:
         path = f"/v1/shipments/ups/{number}"
@@ -69,6 +71,10 @@ async def _answers(api: Any, key: str, instants: list[datetime]) -> dict[str, An
     found["proofs"] = [
         await _get(api, key, "/v1/proofs/inclusion", index=index) for index in range(count)
     ]
+    found["proofs by event"] = [
+        await _get(api, key, "/v1/proofs/inclusion", carrier_id="ups", event_id=event_id)
+        for (event_id,) in event_ids
+    ]
     found["consistency"] = await _get(api, key, "/v1/proofs/consistency", **{"from": 5})
     return found
 
@@ -81,11 +87,12 @@ async def test_no_answer_changes_by_a_byte(archiver: Archiver, api: Any) -> None
     ]
     instants += [datetime(2020, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC)]
     key = await api.key("read audit")
-    before = await _answers(api, key, instants)
+    event_ids = await archiver.log.rows("SELECT event_id FROM statesvc.event_key")
+    before = await _answers(api, key, instants, event_ids)
     counts = await archiver.counts()
     await archiver.archived()
     assert (await archiver.counts())["event"] < counts["event"]
-    after = await _answers(api, key, instants)
+    after = await _answers(api, key, instants, event_ids)
     assert after.keys() == before.keys()
     assert [name for name in before if before[name] != after[name]] == []
 
@@ -101,23 +108,6 @@ async def test_evidence_of_an_archived_month_verifies_offline(archiver: Archiver
     bundle = orjson.loads(after)
     assert check(after, [VerifierKey.parse(each) for each in bundle["log"]["keys"]]) == []
     assert bundle["entries"] == orjson.loads(before)["entries"]
-
-
-@pytest.mark.usefixtures("two_months")
-@pytest.mark.parametrize("number", OLD)
-async def test_a_proof_is_found_by_event_id(archiver: Archiver, api: Any, number: str) -> None:
-    key = await api.key("read")
-    found = (
-        "SELECT event_id FROM statesvc.event_key k JOIN statesvc.stream USING (shipment_id) WHERE"
-        " number = '" + number + "' ORDER BY 1"
-    )
-    (event_id,), *_ = await archiver.log.rows(found)
-    before = await _get(api, key, "/v1/proofs/inclusion", carrier_id="ups", event_id=event_id)
-    await archiver.archived()
-    assert (
-        await _get(api, key, "/v1/proofs/inclusion", carrier_id="ups", event_id=event_id) == before
-    )
-    assert before[0] == 200
 
 
 async def test_what_was_misread_in_an_archived_month_is_corrected(
