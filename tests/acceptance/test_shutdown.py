@@ -12,13 +12,13 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 from psycopg import AsyncConnection
 
 from tests.acceptance.processes import RoleProcess, Service, until_false
 from tests.acceptance.slow_request import slow_request
 from tests.acceptance.stories import ups_alert
 from tests.acceptance.test_crash import assert_each_took_effect_once, push
-from tests.world.ports import free_port
 
 ServiceMaker = Callable[..., Any]
 
@@ -140,7 +140,6 @@ async def test_a_worker_finishes_the_batch_that_it_has_begun_and_claims_no_other
 class Subscriber:
     """Answers when it is allowed to."""
 
-    url: str
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
     heard: list[str] = field(default_factory=list)
@@ -155,25 +154,18 @@ class Subscriber:
 @asynccontextmanager
 async def told(service: Service) -> AsyncIterator[Subscriber]:
     """Make a subscriber to whom one notification is on its way."""
-    port = free_port()
-    subscriber = Subscriber(f"http://127.0.0.1:{port}/")
+    subscriber = Subscriber()
     app = web.Application()
     app.router.add_post("/", subscriber.hear)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    try:
+    async with TestServer(app) as server:
         await service.start("api", "worker")
         async with service.session.post(
-            f"{service.api.url}/v1/subscriptions", json={"url": subscriber.url}
+            f"{service.api.url}/v1/subscriptions", json={"url": str(server.make_url("/"))}
         ) as answer:
             assert answer.status == 201, await answer.text()
         assert (await service.webhook("ups", scan(1)))[0] == 200
         await service.drained()
         yield subscriber
-    finally:
-        subscriber.may_answer.set()
-        await runner.cleanup()
 
 
 async def test_a_notifier_settles_what_is_on_its_way(

@@ -17,9 +17,6 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
-from standardwebhooks.webhooks import Webhook
 
 from statesvc.addons.demo.dialects import ups
 from statesvc.addons.demo.parcels import ParcelStep, invent
@@ -202,51 +199,6 @@ async def test_a_webhook_goes_in_its_history_comes_out_and_sigterm_ends_ingest_f
     assert running.lines("child_killed") == []
     assert "statesvc is running" in running.out()
     await is_gone(running)
-
-
-async def test_without_add_ons_a_push_is_read_answered_and_notified(running: Running) -> None:
-    running.environment |= {
-        "STATESVC_ADDONS": "",
-        "STATESVC_SUBSCRIBER_ALLOW": "127.0.0.0/8",
-    }
-    parcel = invent(Random(1), "ups", datetime.now(UTC))
-    heard: asyncio.Queue[tuple[dict[str, str], bytes]] = asyncio.Queue()
-
-    async def take(request: web.Request) -> web.Response:
-        heard.put_nowait((dict(request.headers), await request.read()))
-        return web.Response(status=204)
-
-    app = web.Application()
-    app.router.add_post("/", take)
-    process = await running.up()
-    try:
-        async with TestServer(app, host="127.0.0.1") as subscriber:
-            await running.ready(process, running.port)
-            _, key = await running.command(
-                "keys", "create", "--name", "test", "--scopes", "admin,read"
-            )
-            headers = {"Authorization": f"Bearer {key.strip()}"}
-            async with aiohttp.ClientSession(running.url, headers=headers) as session:
-                wish = {"url": str(subscriber.make_url("/"))}
-                async with session.post("/v1/subscriptions", json=wish) as answer:
-                    secret = (await answer.json())["secret"]
-                body = ups(parcel, parcel.scans[:1])
-                async with session.post(
-                    "/v1/webhooks/ups", data=body, headers={"credential": SECRET}
-                ) as answer:
-                    assert answer.status == 200
-                shipment = await until_version(session, parcel.number, 1)
-                sent, content = await asyncio.wait_for(heard.get(), START_SECONDS)
-                notification = Webhook(secret).verify(content, sent)
-                async with session.get("/console") as answer:
-                    assert (await answer.json())["code"] == "addon_missing"
-            assert notification["data"]["tracking_number"] == parcel.number
-            assert notification["data"]["to"] == shipment["status"]
-            _, told = await running.command("doctor")
-            assert "differs" not in told
-    finally:
-        assert await end(process) == 0, running.log()
-    assert running.lines("child_died") == []
 
 
 async def test_a_disk_at_its_bound_is_said_by_readyz_and_status(running: Running) -> None:

@@ -141,15 +141,6 @@ async def test_a_file_that_is_replaced_before_the_drop_keeps_its_day(
     assert due in (await archiver.run_pass()).archived
 
 
-async def test_the_archive_of_another_installation_is_not_begun_in(archiver: Archiver) -> None:
-    archiver.folder.mkdir()
-    (archiver.folder / f"{MARKER}{'0' * 16}").write_text("")
-    await archiver.days_pass(HOT_DAYS + 1)
-    outcome = await archiver.run_pass()
-    assert "another installation" in str(outcome.refused)
-    assert (outcome.archived, await archiver.ledger()) == ([], {})
-
-
 async def test_an_archive_that_was_moved_as_a_whole_is_gone_on_with(archiver: Archiver) -> None:
     archived, due = await two_days(archiver)
     elsewhere = archiver.folder.with_name("elsewhere")

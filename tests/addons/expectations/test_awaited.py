@@ -65,13 +65,6 @@ async def test_never_heard_is_a_flag_in_the_state_and_in_a_lookup(api: Any, data
     )
 
 
-async def test_it_is_awaited_no_longer(api: Any) -> None:
-    await put(api)
-    assert (await api.call("DELETE", PATH, scopes="ingest")).status == 204
-    assert (await api.call("DELETE", PATH, scopes="ingest")).status == 404
-    assert (await api.get(STATE)).status == 404
-
-
 async def test_what_cannot_be_awaited_is_refused(api: Any) -> None:
     assert (await put(api, path="/v1/shipments/nobody/1/awaited")).body["code"] == "unknown_carrier"
     for hours in (0, 24 * 365 + 1, "soon", None):

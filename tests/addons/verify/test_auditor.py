@@ -121,11 +121,6 @@ async def test_doctor_says_whether_the_guard_stands(database: Any, settings: Set
     assert (severity, TRIGGERS[1] in text) == ("now", True)
 
 
-def test_the_guards_script_is_printed_for_a_superuser(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["migrate", "--guard"]) == 0
-    assert "CREATE EVENT TRIGGER statesvc_guard_drop" in capsys.readouterr().out
-
-
 def test_the_sql_of_the_roles_is_printed_for_psql_without_any_setting(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

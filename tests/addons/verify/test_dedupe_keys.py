@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from psycopg import Connection
 
 from tests.world.attack import attack, attacker, places, sealed_story, verify
 from tests.world.log_builder import LogBuilder, scan
@@ -103,20 +102,3 @@ async def test_rows_are_compared_across_processes_and_after_a_stop(database: Any
     async with sealed_story(database):
         await attack(database, f"DELETE FROM statesvc.event_key WHERE {DERIVED}")
         assert places(verify(database, processes=2)) == places(verify(database)) != []
-
-
-async def test_the_rows_are_read_in_portions(
-    database: Any, event_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # a whole log's rows never stand in memory: they come through a server-side cursor
-    await event_log.parcel("1Z0001")
-    named = []
-    cursor = Connection.cursor
-
-    def watched(connection: Any, name: str = "", **options: Any) -> Any:
-        named.append(name)
-        return cursor(connection, name, **options)
-
-    monkeypatch.setattr(Connection, "cursor", watched)
-    verify(database)
-    assert "dedupe_keys" in named

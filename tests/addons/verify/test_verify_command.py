@@ -116,18 +116,9 @@ async def test_a_state_that_was_changed_is_found(database: Any, shell: Any) -> N
 async def test_json_has_verdict_faults_and_what_was_not_checked(database: Any, shell: Any) -> None:
     async with sealed_story(database):
         report = json.loads(await shell("verify", "--json", "--processes", "1"))
-        assert (report["consistent"], report["sound"], report["trusted_by"], report["faults"]) == (
-            True,
-            False,
-            None,
-            [],
-        )
-        assert report["unchecked"] == {}
+        assert (report["sound"], report["trusted_by"], report["unchecked"]) == (False, None, {})
         report = json.loads(await shell("verify", "--json", "--skip-parts", "--processes", "1"))
         assert report["unchecked"][FACTS] > 0
-        await attack(database, "UPDATE statesvc.stream SET version = 9 WHERE number = '1Z0001'")
-        report = json.loads(await shell("verify", "--json", "--processes", "1", exit_code=1))
-        assert report["faults"][0]["table"] == "stream"
 
 
 @pytest.mark.usefixtures("own_processes")

@@ -3,7 +3,6 @@ does not hold.
 """
 
 import asyncio
-import base64
 import zipfile
 from argparse import Namespace
 from collections.abc import AsyncIterator, Sequence
@@ -250,21 +249,6 @@ async def test_a_wrong_answer_is_not_kept_and_said(
             other.answer = ""
             assert len((await cosigned(log, head.tree_size)).cosignatures or "") < 200
         assert await CHECK.find(log.connection) == []
-
-
-async def test_it_proves_the_log_from_the_size_that_the_witness_cosigned(database: Any) -> None:
-    other = OtherWitness()
-    async with log_builder(database) as log, other.serving() as witness:
-        sizes = []
-        async with cosigning(database, [witness]) as sealed:
-            for number in ("1Z0001", "1Z0002", "1Z0003"):
-                await log.parcel(number)
-                sizes.append((await log.seal()).tree_size)
-                sealed.set()
-                await cosigned(log, sizes[-1])
-    heads = [body.partition("\n\n")[0].split("\n") for body in other.bodies]
-    assert [head[0] for head in heads] == [f"old {size}" for size in (0, *sizes[:2])]
-    assert all(len(base64.b64decode(line)) == 32 for head in heads for line in head[1:])
 
 
 async def test_a_head_without_its_quorum_is_not_shown_as_witnessed(database: Any) -> None:
