@@ -5,11 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from statesvc_client.arguments import written
+from statesvc_client.core import models
 from statesvc_client.core.client import AuthenticatedClient
-from statesvc_client.core.models.canonical_event import CanonicalEvent
-from statesvc_client.core.models.event_verdict import EventVerdict
-from statesvc_client.core.models.line_verdict import LineVerdict
-from statesvc_client.core.models.line_verdicts import LineVerdicts
 
 
 class Events:
@@ -18,32 +15,33 @@ class Events:
     def __init__(self, core: AuthenticatedClient) -> None:
         self._core = core
 
-    async def submit(self, event: CanonicalEvent | Mapping[str, Any]) -> EventVerdict:
+    async def submit(self, event: models.CanonicalEvent | Mapping[str, Any]) -> models.EventVerdict:
         """Append one event. Raises ConflictError where its id came with other facts,
         UnprocessableError where it breaks the contract.
         """
         verdicts = await self._submit([event], "application/json")
-        if not isinstance(verdicts, EventVerdict):
+        if not isinstance(verdicts, models.EventVerdict):
             raise TypeError("the service answered one event with verdicts of lines")
         return verdicts
 
     async def submit_many(
-        self, events: Iterable[CanonicalEvent | Mapping[str, Any]]
-    ) -> list[LineVerdict]:
+        self, events: Iterable[models.CanonicalEvent | Mapping[str, Any]]
+    ) -> list[models.LineVerdict]:
         """Append events in one request, with a verdict for each; a bad one is `invalid` by
         itself.
         """
         verdicts = await self._submit(events, "application/x-ndjson")
-        if not isinstance(verdicts, LineVerdicts):
+        if not isinstance(verdicts, models.LineVerdicts):
             raise TypeError("the service answered lines with the verdict of one event")
         return verdicts.results
 
     async def _submit(
-        self, events: Iterable[CanonicalEvent | Mapping[str, Any]], media_type: str
-    ) -> EventVerdict | LineVerdicts:
+        self, events: Iterable[models.CanonicalEvent | Mapping[str, Any]], media_type: str
+    ) -> models.EventVerdict | models.LineVerdicts:
         lines = b"\n".join(
             json.dumps(
-                event.to_dict() if isinstance(event, CanonicalEvent) else event, default=written
+                event.to_dict() if isinstance(event, models.CanonicalEvent) else event,
+                default=written,
             ).encode()
             for event in events
         )
@@ -52,7 +50,7 @@ class Events:
         )
         document = response.json()
         return (
-            LineVerdicts.from_dict(document)
+            models.LineVerdicts.from_dict(document)
             if "results" in document
-            else EventVerdict.from_dict(document)
+            else models.EventVerdict.from_dict(document)
         )

@@ -10,13 +10,10 @@ from httpx_sse import aconnect_sse
 
 from statesvc_client.answers import value
 from statesvc_client.changes import Change
+from statesvc_client.core import models
 from statesvc_client.core.api.log import get_checkpoint, read_feed
 from statesvc_client.core.arguments import Status
 from statesvc_client.core.client import AuthenticatedClient
-from statesvc_client.core.models.feed import Feed
-from statesvc_client.core.models.feed_entry import FeedEntry
-from statesvc_client.core.models.streamed_transition import StreamedTransition
-from statesvc_client.core.models.transition_feed import TransitionFeed
 from statesvc_client.errors import CursorLostError
 from statesvc_client.waiting import sleep_async
 
@@ -71,7 +68,8 @@ class Log:
                             )
                         if event.event == "shipment.status_changed":
                             yield Change(
-                                event.id, StreamedTransition.from_dict(json.loads(event.data))
+                                event.id,
+                                models.StreamedTransition.from_dict(json.loads(event.data)),
                             )
             except httpx.TransportError as error:
                 # cut off, or silent for too long: come back
@@ -80,13 +78,15 @@ class Log:
                 )
             await sleep_async(pause_seconds)
 
-    async def feed(self, *, after: str = "-1") -> AsyncIterator[FeedEntry]:
+    async def feed(self, *, after: str = "-1") -> AsyncIterator[models.FeedEntry]:
         """Iterate over the entries behind a cursor, up to the log's end."""
         async for page in self.feed_pages(after=after):
             for entry in page.items:
                 yield entry
 
-    async def feed_pages(self, *, after: str = "-1", page_size: int = 500) -> AsyncIterator[Feed]:
+    async def feed_pages(
+        self, *, after: str = "-1", page_size: int = 500
+    ) -> AsyncIterator[models.Feed]:
         """Iterate over the feed by pages; store the `cursor` of a page to go on behind it."""
         while True:
             page = value(
@@ -108,7 +108,7 @@ class Log:
         carriers: Sequence[str] = (),
         statuses: Sequence[Status] = (),
         page_size: int = 500,
-    ) -> AsyncIterator[TransitionFeed]:
+    ) -> AsyncIterator[models.TransitionFeed]:
         """Iterate over past changes of status by pages; go on with `stream(after=page.cursor)`."""
         chosen: dict[str, Any] = {
             "limit": page_size,
@@ -119,7 +119,7 @@ class Log:
             response = await self._core.get_async_httpx_client().request(
                 "GET", "/v1/feed/transitions", params={**chosen, "after": after}
             )
-            page = TransitionFeed.from_dict(response.json())
+            page = models.TransitionFeed.from_dict(response.json())
             yield page
             after = page.cursor
             if page.next_cursor is None:

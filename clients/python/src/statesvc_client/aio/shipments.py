@@ -8,6 +8,7 @@ from uuid import UUID
 from statesvc_client.aio.resource import Resource
 from statesvc_client.answers import value
 from statesvc_client.arguments import checked
+from statesvc_client.core import models
 from statesvc_client.core.api.shipments import (
     await_shipment,
     erase_shipment,
@@ -21,22 +22,6 @@ from statesvc_client.core.api.shipments import (
     stop_awaiting_shipment,
 )
 from statesvc_client.core.arguments import ShipmentFilters
-from statesvc_client.core.models.audit import Audit
-from statesvc_client.core.models.awaited_shown import AwaitedShown
-from statesvc_client.core.models.awaited_within import AwaitedWithin
-from statesvc_client.core.models.detailed_shipment import DetailedShipment
-from statesvc_client.core.models.detailed_shipment_page import DetailedShipmentPage
-from statesvc_client.core.models.erasure_answer import ErasureAnswer
-from statesvc_client.core.models.erasure_request import ErasureRequest
-from statesvc_client.core.models.looked_up_number import LookedUpNumber
-from statesvc_client.core.models.number_to_look_up import NumberToLookUp
-from statesvc_client.core.models.numbers_to_look_up import NumbersToLookUp
-from statesvc_client.core.models.parcel_number import ParcelNumber
-from statesvc_client.core.models.references import References
-from statesvc_client.core.models.references_metadata import ReferencesMetadata
-from statesvc_client.core.models.shipment import Shipment
-from statesvc_client.core.models.shipment_event import ShipmentEvent
-from statesvc_client.core.models.shipment_references import ShipmentReferences
 from statesvc_client.core.types import UNSET
 from statesvc_client.paths import evidence_path
 
@@ -62,7 +47,7 @@ class Shipments(Resource):
         as_of: datetime | None = None,
         personal: bool = False,
         max_staleness: float | None = None,
-    ) -> Shipment:
+    ) -> models.Shipment:
         """Return a shipment's state, `as_of` what was known then."""
         answer = await get_shipment.asyncio_detailed(
             carrier_id,
@@ -73,23 +58,23 @@ class Shipments(Resource):
             include="personal" if personal else None,
             max_staleness=max_staleness,
         )
-        shipment: Shipment = value(answer.parsed)
+        shipment: models.Shipment = value(answer.parsed)
         return shipment
 
     async def get_by_id(
         self, shipment_id: UUID, *, as_of: datetime | None = None, personal: bool = False
-    ) -> Shipment:
+    ) -> models.Shipment:
         """Return the state of the shipment that feed, stream and notifications name by its id."""
         include: Literal["personal"] | None = "personal" if personal else None
         answer = await get_shipment_by_id.asyncio_detailed(
             shipment_id, client=self._core, as_of=as_of, include=include
         )
-        shipment: Shipment = value(answer.parsed)
+        shipment: models.Shipment = value(answer.parsed)
         return shipment
 
     def list(
         self, *, page_size: int = 100, **filters: Unpack[ShipmentFilters]
-    ) -> AsyncIterator[DetailedShipment]:
+    ) -> AsyncIterator[models.DetailedShipment]:
         """Iterate over shipments in the order of their last change, page by page; `order="newest"`
         begins with the latest.
 
@@ -97,9 +82,9 @@ class Shipments(Resource):
         and the order id.
         """
         chosen = checked(filters, ShipmentFilters)
-        return self._items("/v1/shipments", DetailedShipmentPage, chosen, page_size)
+        return self._items("/v1/shipments", models.DetailedShipmentPage, chosen, page_size)
 
-    async def lookup(self, *numbers: str | tuple[str, str]) -> Sequence[LookedUpNumber]:
+    async def lookup(self, *numbers: str | tuple[str, str]) -> Sequence[models.LookedUpNumber]:
         """Look up at most 200 numbers, each alone or as `(carrier_id, tracking_number)`; the answer
         is in their order.
         """
@@ -113,11 +98,11 @@ class Shipments(Resource):
             )
         printed = [(None, number) if isinstance(number, str) else number for number in numbers]
         asked = [
-            NumberToLookUp(tracking_number=number, carrier_id=carrier_id)
+            models.NumberToLookUp(tracking_number=number, carrier_id=carrier_id)
             for carrier_id, number in printed
         ]
         answer = await look_up_shipments.asyncio_detailed(
-            client=self._core, body=NumbersToLookUp(numbers=asked)
+            client=self._core, body=models.NumbersToLookUp(numbers=asked)
         )
         return value(answer.parsed).items
 
@@ -130,7 +115,7 @@ class Shipments(Resource):
         as_of: datetime | None = None,
         personal: bool = False,
         page_size: int = 100,
-    ) -> AsyncIterator[ShipmentEvent]:
+    ) -> AsyncIterator[models.ShipmentEvent]:
         """Iterate over a shipment's events in timeline order."""
         cursor: str | None = None
         while True:
@@ -160,7 +145,7 @@ class Shipments(Resource):
         as_of: datetime | None = None,
         personal: bool = False,
         cursor: str | None = None,
-    ) -> Audit:
+    ) -> models.Audit:
         """Return what is on record: events, transitions, conflicts, notifications with their
         attempts.
         """
@@ -201,7 +186,7 @@ class Shipments(Resource):
         )
         return response.content
 
-    async def references(self, carrier_id: str, tracking_number: str) -> ShipmentReferences:
+    async def references(self, carrier_id: str, tracking_number: str) -> models.ShipmentReferences:
         """Return the order id and the metadata that are attached to a number."""
         return value(
             (
@@ -220,7 +205,7 @@ class Shipments(Resource):
         metadata: Mapping[str, str] | None = None,
         parcel: tuple[str, str] | None = None,
         why: str | None = None,
-    ) -> ShipmentReferences:
+    ) -> models.ShipmentReferences:
         """Attach an order id and metadata in place of all that was attached; the number need not
         have been scanned yet.
 
@@ -229,10 +214,12 @@ class Shipments(Resource):
         stated = (
             None
             if parcel is None
-            else ParcelNumber(carrier_id=parcel[0], tracking_number=parcel[1])
+            else models.ParcelNumber(carrier_id=parcel[0], tracking_number=parcel[1])
         )
-        body = References(
-            order_id=order_id, metadata=ReferencesMetadata.from_dict(metadata or {}), parcel=stated
+        body = models.References(
+            order_id=order_id,
+            metadata=models.ReferencesMetadata.from_dict(metadata or {}),
+            parcel=stated,
         )
         answer = await set_shipment_references.asyncio_detailed(
             carrier_id, tracking_number, client=self._core, body=body, statesvc_why=why or UNSET
@@ -241,11 +228,11 @@ class Shipments(Resource):
 
     async def expect(
         self, carrier_id: str, tracking_number: str, *, hours: int, why: str | None = None
-    ) -> AwaitedShown:
+    ) -> models.AwaitedShown:
         """Await a number: if nothing is heard of it within these hours, `shipment.never_heard` is
         sent.
         """
-        body = AwaitedWithin(hours=hours)
+        body = models.AwaitedWithin(hours=hours)
         answer = await await_shipment.asyncio_detailed(
             carrier_id, tracking_number, client=self._core, body=body, statesvc_why=why or UNSET
         )
@@ -259,9 +246,11 @@ class Shipments(Resource):
             carrier_id, tracking_number, client=self._core, statesvc_why=why or UNSET
         )
 
-    async def erase(self, carrier_id: str, tracking_number: str, *, why: str) -> ErasureAnswer:
+    async def erase(
+        self, carrier_id: str, tracking_number: str, *, why: str
+    ) -> models.ErasureAnswer:
         """Make a shipment's personal data unreadable (scope `admin`)."""
-        body = ErasureRequest(why=why)
+        body = models.ErasureRequest(why=why)
         return value(
             (
                 await erase_shipment.asyncio_detailed(

@@ -9,6 +9,7 @@ from uuid import UUID
 from statesvc_client.aio.resource import Resource
 from statesvc_client.answers import value
 from statesvc_client.arguments import checked
+from statesvc_client.core import models
 from statesvc_client.core.api.subscriptions import (
     delete_subscription,
     get_notification,
@@ -27,18 +28,6 @@ from statesvc_client.core.arguments import (
     SubscriptionFields,
     SubscriptionFilters,
 )
-from statesvc_client.core.models.attempt_shown import AttemptShown
-from statesvc_client.core.models.attempt_shown_page import AttemptShownPage
-from statesvc_client.core.models.notification_detail import NotificationDetail
-from statesvc_client.core.models.notification_shown import NotificationShown
-from statesvc_client.core.models.notification_shown_page import NotificationShownPage
-from statesvc_client.core.models.replay_input import ReplayInput
-from statesvc_client.core.models.replay_progress import ReplayProgress
-from statesvc_client.core.models.subscription_detail import SubscriptionDetail
-from statesvc_client.core.models.subscription_made import SubscriptionMade
-from statesvc_client.core.models.subscription_shown import SubscriptionShown
-from statesvc_client.core.models.subscription_shown_page import SubscriptionShownPage
-from statesvc_client.core.models.trial_shown import TrialShown
 from statesvc_client.core.types import UNSET
 
 PATH = "/v1/subscriptions"
@@ -55,19 +44,19 @@ class Subscriptions(Resource):
 
     async def create(
         self, url: str, *, why: str | None = None, **fields: Unpack[SubscriptionFields]
-    ) -> SubscriptionMade:
+    ) -> models.SubscriptionMade:
         """Subscribe; the answer has the `secret`, which is shown this once."""
         body = {"url": url, **checked(fields, SubscriptionFields)}
-        return await self._send("POST", PATH, SubscriptionMade, body, why)
+        return await self._send("POST", PATH, models.SubscriptionMade, body, why)
 
     def list(
         self, *, page_size: int = 100, **filters: Unpack[SubscriptionFilters]
-    ) -> AsyncIterator[SubscriptionShown]:
+    ) -> AsyncIterator[models.SubscriptionShown]:
         """Iterate over the subscriptions of the key's owner."""
         chosen = checked(filters, SubscriptionFilters)
-        return self._items(PATH, SubscriptionShownPage, chosen, page_size)
+        return self._items(PATH, models.SubscriptionShownPage, chosen, page_size)
 
-    async def get(self, subscription_id: UUID) -> SubscriptionDetail:
+    async def get(self, subscription_id: UUID) -> models.SubscriptionDetail:
         """Return a subscription with how its receiver does."""
         return value(
             (await get_subscription.asyncio_detailed(subscription_id, client=self._core)).parsed
@@ -79,10 +68,12 @@ class Subscriptions(Resource):
         *,
         why: str | None = None,
         **fields: Unpack[SubscriptionChanges],
-    ) -> SubscriptionShown:
+    ) -> models.SubscriptionShown:
         """Change the given fields; the others stay."""
         body = checked(fields, SubscriptionChanges)
-        return await self._send("PATCH", _path(subscription_id), SubscriptionShown, body, why)
+        return await self._send(
+            "PATCH", _path(subscription_id), models.SubscriptionShown, body, why
+        )
 
     async def delete(self, subscription_id: UUID, *, why: str | None = None) -> None:
         """Unsubscribe."""
@@ -90,14 +81,18 @@ class Subscriptions(Resource):
             subscription_id, client=self._core, statesvc_why=why or UNSET
         )
 
-    async def pause(self, subscription_id: UUID, *, why: str | None = None) -> SubscriptionShown:
+    async def pause(
+        self, subscription_id: UUID, *, why: str | None = None
+    ) -> models.SubscriptionShown:
         """Hold notifications back; what comes meanwhile waits."""
         answer = await pause_subscription.asyncio_detailed(
             subscription_id, client=self._core, statesvc_why=why or UNSET
         )
         return value(answer.parsed)
 
-    async def resume(self, subscription_id: UUID, *, why: str | None = None) -> SubscriptionShown:
+    async def resume(
+        self, subscription_id: UUID, *, why: str | None = None
+    ) -> models.SubscriptionShown:
         """Send again, beginning with what waits."""
         answer = await resume_subscription.asyncio_detailed(
             subscription_id, client=self._core, statesvc_why=why or UNSET
@@ -106,14 +101,14 @@ class Subscriptions(Resource):
 
     async def rotate_secret(
         self, subscription_id: UUID, *, grace_hours: float = 24.0, why: str | None = None
-    ) -> SubscriptionMade:
+    ) -> models.SubscriptionMade:
         """Make a new secret; the old one signs too for `grace_hours`. Never repeated by itself."""
         answer = await rotate_subscription_secret.asyncio_detailed(
             subscription_id, client=self._core, grace_hours=grace_hours, statesvc_why=why or UNSET
         )
         return value(answer.parsed)
 
-    async def test(self, subscription_id: UUID, *, why: str | None = None) -> TrialShown:
+    async def test(self, subscription_id: UUID, *, why: str | None = None) -> models.TrialShown:
         """Send one signed example and return how the receiver answered."""
         answer = await test_subscription.asyncio_detailed(
             subscription_id, client=self._core, statesvc_why=why or UNSET
@@ -129,13 +124,13 @@ class Subscriptions(Resource):
         delivered_too: bool = False,
         dry_run: bool = False,
         why: str | None = None,
-    ) -> AsyncIterator[ReplayProgress]:
+    ) -> AsyncIterator[models.ReplayProgress]:
         """Send a range again, in parts: iterate to the end. `delivered_too`: also what was taken
         already; `dry_run`: only count.
         """
         cursor: str | None = None
         while True:
-            body = ReplayInput(
+            body = models.ReplayInput(
                 since=since,
                 until=until,
                 delivered_too=delivered_too,
@@ -157,10 +152,10 @@ class Subscriptions(Resource):
         *,
         page_size: int = 100,
         **filters: Unpack[AttemptFilters],
-    ) -> AsyncIterator[AttemptShown]:
+    ) -> AsyncIterator[models.AttemptShown]:
         """Iterate over the attempts, the newest first."""
         path, chosen = f"{_path(subscription_id)}/attempts", checked(filters, AttemptFilters)
-        return self._items(path, AttemptShownPage, chosen, page_size)
+        return self._items(path, models.AttemptShownPage, chosen, page_size)
 
     def notifications(
         self,
@@ -168,16 +163,16 @@ class Subscriptions(Resource):
         *,
         page_size: int = 100,
         **filters: Unpack[NotificationFilters],
-    ) -> AsyncIterator[NotificationShown]:
+    ) -> AsyncIterator[models.NotificationShown]:
         """Iterate over the notifications with their attempts, the newest first."""
         path = f"{_path(subscription_id)}/notifications"
         return self._items(
-            path, NotificationShownPage, checked(filters, NotificationFilters), page_size
+            path, models.NotificationShownPage, checked(filters, NotificationFilters), page_size
         )
 
     async def notification(
         self, subscription_id: UUID, webhook_id: str, *, personal: bool = False
-    ) -> NotificationDetail:
+    ) -> models.NotificationDetail:
         """Return a notification with its body as it was sent; `personal`: also one with personal
         fields, and what was answered.
         """
@@ -191,7 +186,7 @@ class Subscriptions(Resource):
 
     async def resend(
         self, subscription_id: UUID, webhook_id: str, *, why: str | None = None
-    ) -> NotificationShown:
+    ) -> models.NotificationShown:
         """Send a notification again, under its id."""
         answer = await resend_notification.asyncio_detailed(
             subscription_id, webhook_id, client=self._core, statesvc_why=why or UNSET
