@@ -8,8 +8,8 @@ from typing_extensions import TypedDict
 from events.carriers import CARRIERS
 from statesvc.api import kit
 from statesvc.http.unknown_carrier import no_such_carrier
-from statesvc.shipments.lookup import PrintedNumber, look_up_numbers
 from statesvc.shipments.models import ListedShipment
+from statesvc.shipments.shipment_list import PrintedNumber, look_up_numbers
 
 NUMBERS_MAX: Final = 200
 

@@ -20,12 +20,6 @@ from statesvc.api import shipment_words as words
 from statesvc.api.parameters import MaxStaleness
 from statesvc.http.preferences import Vocabulary
 from statesvc.shipments.models import DetailedShipment
-from statesvc.shipments.number_search import (
-    TooManyMatchesError,
-    likely_searches,
-    number_part,
-    numbers_with,
-)
 from statesvc.shipments.references import (
     AttachedTo,
     ReferenceText,
@@ -37,8 +31,12 @@ from statesvc.shipments.shipment_list import (
     END_OF_TIME,
     ListPosition,
     ShipmentFilter,
+    TooManyMatchesError,
+    likely_searches,
     list_with_awaited,
+    number_part,
     numbers_in_any_spelling,
+    numbers_with,
     unchanged_since,
 )
 

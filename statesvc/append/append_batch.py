@@ -9,10 +9,11 @@ from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
-from events.crypto.keyring import Keyring
+from events.crypto.keyring import DIGEST_BYTES, Keyring
 from events.crypto.sealing import SealingKey
 from events.entry.assemble import ConflictRow, EventRow, StreamHead
 from events.entry.proposal import Decision, DedupeKey, ExistingEvent, Proposal, without_personal
+from events.event import Event
 from events.vocabulary import TzSource, Verdict
 from projections.project import Change, Projection
 from statesvc.append.outbox import LiveSubscription
@@ -165,3 +166,39 @@ def forget_erased(batch: AppendBatch) -> None:
             without_personal(each) if each.shipment_id in erased else each
             for each in batch.proposals
         ]
+
+
+_OCCURRED_AT: Final = attrgetter("occurred_at")
+
+
+def propose(reads: Sequence[Read], keyring: Keyring) -> list[Proposal]:
+    """Return the events of all messages, in inbox order; those of a message oldest first.
+
+    So a version grows with the time of its event, and a transition names the newest of the
+    scans that came together.
+    """
+    return [
+        _proposal(event, read, index, keyring)
+        for index, read in enumerate(reads)
+        for event in oldest_first(read.events)
+    ]
+
+
+def oldest_first(events: Sequence[Event]) -> list[Event]:
+    """Sort by time; events of an instant keep the order of the listing where that is known."""
+    newest_first = len(events) > 1 and events[0].occurred_at > events[-1].occurred_at
+    return sorted(reversed(events) if newest_first else events, key=_OCCURRED_AT)
+
+
+def _proposal(event: Event, read: Read, index: int, keyring: Keyring) -> Proposal:
+    signer, digest = event.personal.signed_by, keyring.carrier_digest(event.carrier_id)
+    shipment = event.numbered.shipment_id
+    return Proposal(
+        event=event,
+        signer_digest=None
+        if signer is None
+        # with the shipment: the same signature of two parcels must not be recognized in the log
+        else digest(b"signer\x1f" + shipment.bytes + signer.encode())[:DIGEST_BYTES],
+        source=read.source,
+        message=index,
+    )

@@ -13,7 +13,7 @@ from events.entry.assemble import StreamHead
 from events.entry.kinds import NO_PREVIOUS
 from events.entry.packed_keys import known_from
 from events.entry.proposal import depend_on
-from statesvc.append.append_batch import AppendBatch, WhenLocked, drop, forget_erased
+from statesvc.append.append_batch import AppendBatch, WhenLocked, drop, forget_erased, propose
 from statesvc.append.outbox import read_live_subscriptions
 from statesvc.append.parcel_locks import (
     assign_parcels,
@@ -21,7 +21,6 @@ from statesvc.append.parcel_locks import (
     printed_parcels,
     shipments_of_unlocked_parcels,
 )
-from statesvc.append.proposals import propose
 from statesvc.append.retry import LockedShipmentsError
 from statesvc.append.settlements import referenced_streams
 from statesvc.log.batch_row import begin_batch

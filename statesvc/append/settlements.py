@@ -10,7 +10,7 @@ from uuid import UUID
 
 from events.crypto.sealing import SealingKey
 from events.entry.proposal import Proposal
-from statesvc.bodies.body_key import wrap_body_key
+from statesvc.bodies.sealed_message import wrap_body_key
 from statesvc.log.event_store import ReferencedStream
 from statesvc.queue.claim import Settlement
 from statesvc.reading.read_message import Read

@@ -25,8 +25,7 @@ from statesvc.log import entry_documents
 from statesvc.log.batch_row import BatchStamp
 from statesvc.log.entry_documents import AttemptDocument
 from statesvc.log.event_store import extend_streams
-from statesvc.log.json_compression import compress_json
-from statesvc.log.sealed_parts import open_part, seal_part
+from statesvc.log.json_compression import compress_json, open_part, seal_part
 
 _SQL = queries("statesvc.delivery", "attempt_entry")
 _KEY_COLUMNS = ("subscription_ids", "shipment_ids", "sequences")

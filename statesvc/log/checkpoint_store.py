@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from events.merkle.checkpoint import NoteError, read_checkpoint
 from statesvc.database.data_dir import sync
-from statesvc.files.object_store import NoObjectStoreError, client, open_bucket
+from statesvc.files.object_path import NoObjectStoreError, client, open_bucket
 from statesvc.settings.bucket import Bucket
 
 LATEST: Final = "latest"

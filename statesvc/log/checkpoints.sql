@@ -18,3 +18,7 @@ FROM statesvc.cosigned_head w JOIN statesvc.checkpoint c USING (tree_size);
 -- name: signing_keys
 -- Return all keys that ever signed, the first one first.
 SELECT origin, public_key, cosigner, sealed_seed, created_at, retired_at FROM statesvc.signing_key ORDER BY created_at, key_id;
+
+-- name: epochs
+-- Return all epochs of the log, and where they begin.
+SELECT epoch, begins FROM statesvc.log_epoch ORDER BY epoch;

@@ -12,7 +12,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from events.entry.kinds import FIRST_EPOCH
-from statesvc.log.epochs import read_epochs
+from statesvc.log.checkpoints import read_epochs
 
 CURSOR_PATTERN: Final = r"^([1-9][0-9]{0,8}\.)?(-1|0|[1-9][0-9]{0,17})$"
 _CURSOR: Final = re.compile(CURSOR_PATTERN)

@@ -17,6 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from events.crypto.sealing import SALT_BYTES, SealError, SealingKey
+
 if TYPE_CHECKING:
     from zstandard import ZstdCompressionDict
 
@@ -158,3 +160,17 @@ def decompress_json(stored: bytes) -> bytes:
         return frames.decompress(stored[1:])
     except frames.errors as error:
         raise ValueError(f"does not decompress: {error}") from error
+
+
+def seal_part(key: SealingKey, salted_part: bytes, context: bytes) -> bytes:
+    """Seal a part as it is stored. Its length shows how well it compresses."""
+    return key.seal(salted_part[:SALT_BYTES] + compress_json(salted_part[SALT_BYTES:]), context)
+
+
+def open_part(key: SealingKey, sealed: bytes, context: bytes) -> bytes:
+    """Open salt and JSON, whether it was compressed or not. Raises SealError."""
+    opened = key.open(sealed, context)
+    try:
+        return opened[:SALT_BYTES] + decompress_json(opened[SALT_BYTES:])
+    except ValueError as error:
+        raise SealError(f"the part {error}") from error

@@ -6,9 +6,10 @@ the database alone cannot forge.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -17,6 +18,7 @@ from events.crypto.sealing import MasterKeys
 from events.merkle.checkpoint import NoteSigner, VerifierKey
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
+from statesvc.log.checkpoint_store import write_published
 from statesvc.log.checkpoints import SQL
 
 ROTATE: Final = "log_key.rotate"
@@ -204,3 +206,21 @@ def _public(signer: NoteSigner) -> dict[str, str | bytes | None]:
         "public_key": signer.verifier.public_key,
         "cosigner": None if cosigner is None else cosigner.public_key,
     }
+
+
+def read_pinned_keys(file: Path) -> list[VerifierKey]:
+    """Read the pinned keys; none if there is no file yet. Raises OSError, NoteError."""
+    try:
+        lines = file.read_text("utf-8").split()
+    except FileNotFoundError:
+        return []
+    return [VerifierKey.parse(line) for line in lines]
+
+
+def pin_keys(file: Path, keys: Iterable[VerifierKey]) -> list[VerifierKey]:
+    """Add the keys that are not there yet, and return these. Raises OSError, NoteError."""
+    pinned = read_pinned_keys(file)
+    added = [key for key in keys if key not in pinned]
+    if added:
+        write_published(file, "".join(f"{key}\n" for key in [*pinned, *added]))
+    return added

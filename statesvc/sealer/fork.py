@@ -19,7 +19,7 @@ from events.merkle.retained_nodes import MissingHashError
 from statesvc.database.queries import queries
 from statesvc.log.actions import Action, append_actions
 from statesvc.log.batch_row import BatchStamp, begin_batch, write_batch
-from statesvc.log.epochs import FORK, Epochs, read_epochs
+from statesvc.log.checkpoints import FORK, Epochs, read_epochs
 from statesvc.log.signing_keys import (
     RETIRE,
     ROTATE,
@@ -27,6 +27,7 @@ from statesvc.log.signing_keys import (
     make_key,
     open_signers,
     read_keys,
+    read_pinned_keys,
     retire_at_once,
 )
 from statesvc.log.tree_nodes import tree_root
@@ -37,7 +38,6 @@ from statesvc.sealer.leadership import (
     published_heads,
     take_stock,
 )
-from statesvc.sealer.pinned_keys import read_pinned_keys
 from statesvc.sealer.seal import SQL as SEAL
 from statesvc.sealer.seal import seal
 

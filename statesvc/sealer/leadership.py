@@ -31,11 +31,16 @@ from statesvc.log.checkpoint_store import (
     read_published,
     write_published,
 )
-from statesvc.log.checkpoints import SignedHead, latest_head
-from statesvc.log.epochs import Epochs, read_epochs
-from statesvc.log.signing_keys import SigningKey, SigningKeyError, ensure_key, open_signers
+from statesvc.log.checkpoints import Epochs, SignedHead, latest_head, read_epochs
+from statesvc.log.signing_keys import (
+    SigningKey,
+    SigningKeyError,
+    ensure_key,
+    open_signers,
+    pin_keys,
+    read_pinned_keys,
+)
 from statesvc.log.tree_nodes import read_compact_range, tree_root
-from statesvc.sealer.pinned_keys import pin_keys, read_pinned_keys
 from statesvc.sealer.seal import SQL, ForkError, RefusalError, SealedLog
 
 _STORE_SECONDS: Final = 20.0

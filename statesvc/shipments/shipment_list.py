@@ -1,8 +1,8 @@
-"""Shipments listed: all of them, or those that bear a number, under a filter; page by page in the
-order of their last change.
+"""Shipments listed: all of them, or those that bear a number or a part of one, under a filter; page by
+page in the order of their last change. And many numbers looked up in one statement.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
@@ -16,15 +16,15 @@ from psycopg.rows import dict_row
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.identity.recipes import number_of, recipe_of
-from events.spelling import sought_forms
+from events.spelling import normalize_number, sought_forms
 from events.vocabulary import Status
 from projections.lifecycle import TERMINAL
-from statesvc.database.queries import queries
+from statesvc.database.queries import Columns, encoded, ints, queries, texts
 from statesvc.log.json_compression import decompress_json
-from statesvc.shipments.find import StoredShipment, listed, stored_shipment
+from statesvc.shipments.find import OTHERS_MAX, StoredShipment, listed, stored_shipment
 from statesvc.shipments.models import DetailedShipment, EventLocation, ListedShipment
 from statesvc.shipments.personal import HIDDEN
-from statesvc.shipments.references import AttachedTo, awaited_numbers, order_ids
+from statesvc.shipments.references import AttachedTo, AwaitedNumber, awaited_numbers, order_ids
 from statesvc.shipments.timeline import event_location
 
 _SQL = queries("statesvc.shipments", "shipment_list")
@@ -249,3 +249,124 @@ async def _last_locations(
         shipment_id: event_location(orjson.loads(decompress_json(canonical)), HIDDEN)
         for shipment_id, canonical in await cursor.fetchall()
     }
+
+
+ANY_REST: Final = "*"
+# Number of shipments that a search looks at before it asks for more characters.
+MATCHES_MAX: Final = 1000
+_END_INDEXED: Final = 15
+_PLACES: Final = "`*` stands behind the beginning of one number, or before its last characters"
+_AFTER_ALL_CHARACTERS: Final = "\U0010ffff"
+
+
+class TooManyMatchesError(LookupError):
+    """A part that very many numbers share finds none of them."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"more than {MATCHES_MAX:,} shipments match: give more characters of the number"
+        )
+
+
+class NumberPart(NamedTuple):
+    """Beginning or end of numbers as they are compared."""
+
+    characters: str
+    is_end: bool
+
+
+def number_part(printed: str) -> NumberPart | None:
+    """Parse `1Z999*` or `*12345`; None for a whole number. Raises ValueError if it is too short."""
+    if ANY_REST in printed[1:-1]:
+        raise ValueError(_PLACES)
+    if len(printed) > 1 and printed.startswith(ANY_REST):
+        end = normalize_number(printed.removeprefix(ANY_REST))
+        if len(end) < PART_CHARS_MIN:
+            raise ValueError(
+                f"after `*` at least the last {PART_CHARS_MIN} characters of the number are needed"
+            )
+        return NumberPart(end, is_end=True)
+    if not printed.endswith(ANY_REST):
+        return None
+    beginning = normalize_number(printed.removesuffix(ANY_REST))
+    if not beginning:
+        raise ValueError(_PLACES)
+    return NumberPart(beginning, is_end=False)
+
+
+async def numbers_with(connection: AsyncConnection[Any], part: NumberPart) -> list[str]:
+    """Return the numbers of shipments that begin or end so. Raises TooManyMatchesError."""
+    # an end is found by the reversed number, of which the index has this many characters
+    since = part.characters[: -_END_INDEXED - 1 : -1] if part.is_end else part.characters
+    # a range, not LIKE: a prepared LIKE with a parameter uses no index
+    asked = {"since": since, "until": since + _AFTER_ALL_CHARACTERS, "limit": MATCHES_MAX + 1}
+    query = _SQL["numbers_ending" if part.is_end else "numbers_beginning"]
+    rows = await (await connection.execute(query, asked)).fetchall()
+    if len(rows) > MATCHES_MAX:
+        raise TooManyMatchesError
+    return sorted(
+        # longer ends than the index has are compared here
+        {number for (number,) in rows if not part.is_end or number.endswith(part.characters)}
+    )
+
+
+PART_CHARS_MIN: Final = 4
+
+
+def likely_searches(sought: str) -> Iterator[Mapping[str, str]]:
+    """Yield parameters of `list_shipments`, the likeliest first: a whole number, a shipper's
+    reference, how a number ends or begins.
+    """
+    yield {"tracking_number": sought}
+    if "*" not in sought:
+        yield {"reference": sought}
+        if sum(map(str.isalnum, sought)) >= PART_CHARS_MIN:
+            yield {"tracking_number": f"*{sought}"}
+            yield {"tracking_number": f"{sought}*"}
+
+
+_NUMBERS: Final[Columns] = {"places": ints, "numbers": texts, "carrier_ids": texts}
+
+
+class PrintedNumber(NamedTuple):
+    """A tracking number in any spelling; of any carrier where none is named."""
+
+    tracking_number: str
+    carrier_id: str | None
+
+    def compared(self) -> Sequence[str]:
+        # a number means another shipment at each carrier, and each compares it in its own way
+        if self.carrier_id is None:
+            return numbers_in_any_spelling(self.tracking_number)
+        carrier_id = self.carrier_id
+        return sorted({number_of(carrier_id, form) for form in sought_forms(self.tracking_number)})
+
+
+async def look_up_numbers(
+    connection: AsyncConnection[Any], asked: Sequence[PrintedNumber]
+) -> list[list[ListedShipment]]:
+    """Return the shipments of each number, the latest first, and numbers without statements."""
+    cursor = connection.cursor(binary=True, row_factory=dict_row)
+    await cursor.execute(_SQL["lookup"], lookup_parameters(asked))
+    found: list[list[ListedShipment]] = [[] for _ in asked]
+    for row in await cursor.fetchall():
+        place = row.pop("place")
+        # awaited or with references only: the shipment does not exist before its first statement
+        if row["shipment_id"] is None:
+            found[place].append(
+                AwaitedNumber(
+                    row["carrier_id"], row["tracking_number"], row["recorded_at"], row["terminal"]
+                ).listed()
+            )
+        else:
+            found[place].append(listed(stored_shipment(row)))
+    return found
+
+
+def lookup_parameters(asked: Sequence[PrintedNumber]) -> dict[str, Any]:
+    rows = [
+        (place, number, one.carrier_id)
+        for place, one in enumerate(asked)
+        for number in one.compared()
+    ]
+    return {**encoded(rows, _NUMBERS), "each": OTHERS_MAX}

@@ -10,14 +10,13 @@ from psycopg.rows import class_row
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import unsalted
-from statesvc.bodies.body_key import open_committed, unwrap_body_key
 from statesvc.bodies.find_bodies import (
     ArchiveUnavailableError,
     BodyLocation,
     body_locations,
     find_bodies,
 )
-from statesvc.bodies.sealed_message import unix_ms_of
+from statesvc.bodies.sealed_message import open_committed, unix_ms_of, unwrap_body_key
 from statesvc.database.queries import queries
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.files.body_record import BodyRecord

@@ -13,7 +13,7 @@ from events.crypto.keyring import Keyring, attempt_context, ended_context
 from statesvc.database.queries import queries
 from statesvc.delivery.attempt_part import Part, Response, opened_part, parts_by_number
 from statesvc.delivery.outcome import AttemptOutcome
-from statesvc.log.sealed_parts import open_part
+from statesvc.log.json_compression import open_part
 
 RECENT_TRIES_MAX: Final = 3_000
 

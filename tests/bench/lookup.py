@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 
 from statesvc.api.lookup_operations import NUMBERS_MAX
 from statesvc.database.queries import queries
-from statesvc.shipments.lookup import PrintedNumber, lookup_parameters
+from statesvc.shipments.shipment_list import PrintedNumber, lookup_parameters
 from tests.acceptance.processes import BOOTSTRAP_KEY, RoleProcess
 from tests.bench.bench import Bench
 from tests.bench.drain import cpu_seconds
@@ -39,7 +39,7 @@ _PATH: Final = "/v1/shipments/lookup"
 _WARMING: Final = 20
 _LOOKUPS_EACH: Final = 10
 """A lookup takes as long as so many searches, so so many fewer are made."""
-_SQL: Final = queries("statesvc.shipments", "lookup")
+_SQL: Final = queries("statesvc.shipments", "shipment_list")
 
 
 async def measure_lookups(

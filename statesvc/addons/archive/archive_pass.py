@@ -35,7 +35,7 @@ from statesvc.files.archive_folder import (
     version_of,
 )
 from statesvc.files.object_path import ObjectStoreError
-from statesvc.log.epochs import read_epochs
+from statesvc.log.checkpoints import read_epochs
 
 Connection = AsyncConnection[Any]
 P = TypeVar("P")

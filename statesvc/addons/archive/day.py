@@ -24,7 +24,7 @@ from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, SealingKey
 from statesvc.addons.archive.archive_file import ArchiveWriter, FinishedFile
 from statesvc.addons.archive.archive_pass import ArchiveLedger, ArchiveProgress
-from statesvc.bodies.body_key import open_committed, unwrap_body_key
+from statesvc.bodies.sealed_message import open_committed, unwrap_body_key
 from statesvc.database.queries import queries
 from statesvc.files.archive_folder import ArchiveNames, ArchivePath
 from statesvc.files.body_record import FIRST, BodyRecord, bounds

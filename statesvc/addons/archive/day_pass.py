@@ -56,7 +56,7 @@ from statesvc.addons.archive.retained_bodies import (
     retain_archived,
     retain_hot,
 )
-from statesvc.bodies.body_key import open_committed
+from statesvc.bodies.sealed_message import open_committed
 from statesvc.files.archive_folder import ArchivePath, file_fault, remove
 from statesvc.files.body_record import BodyRecord
 

@@ -34,15 +34,14 @@ from statesvc.addons.evidence.dispute_fields import dispute_fields
 from statesvc.addons.evidence.evidence_report import page_one_of
 from statesvc.addons.evidence.merchant_statement import MerchantStatement
 from statesvc.addons.evidence.notifications import Reader, read_sent
-from statesvc.bodies.body_key import open_committed, unwrap_body_key
 from statesvc.bodies.find_bodies import ArchiveUnavailableError, find_bodies
+from statesvc.bodies.sealed_message import open_committed, unwrap_body_key
 from statesvc.database.queries import queries, timestamps, uuids
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.checkpoints import SignedHead, cosigned_head, covering_head, latest_head
 from statesvc.log.event_store import read_streams
-from statesvc.log.json_compression import decompress_json
+from statesvc.log.json_compression import decompress_json, open_part
 from statesvc.log.proofs import inclusion_paths, prove_consistency
-from statesvc.log.sealed_parts import open_part
 from statesvc.log.signing_keys import open_signers, read_keys
 from statesvc.log.timestamp_store import vouching_stamp
 from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at

@@ -16,7 +16,7 @@ from events.merkle.checkpoint import Checkpoint
 from events.merkle.node import HASH_BYTES
 from statesvc.addons.verify.fault import LogFault
 from statesvc.database.queries import queries
-from statesvc.log.epochs import FORK
+from statesvc.log.checkpoints import FORK
 
 _SQL: Final = queries("statesvc.addons.verify", "forks")
 

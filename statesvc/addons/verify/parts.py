@@ -13,7 +13,7 @@ from events.crypto.keyring import ended_context, part_context, shipment_context
 from events.crypto.sealing import MasterKeys, SealError, SealingKey, commitment
 from statesvc.database.queries import queries
 from statesvc.log.entry_documents import AttemptDocument, ConflictDocument, SealedDocument
-from statesvc.log.sealed_parts import open_part
+from statesvc.log.json_compression import open_part
 
 _SQL = queries("statesvc.addons.verify", "entries")
 

@@ -29,9 +29,9 @@ from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.queries import queries
 from statesvc.files.archive_folder import archive_folder
 from statesvc.log.history import History
+from statesvc.log.signing_keys import read_pinned_keys
 from statesvc.log.timestamp import StampError, Trust
 from statesvc.roles.master_key import open_master_keys
-from statesvc.sealer.pinned_keys import read_pinned_keys
 from statesvc.seams import parts, sentence
 from statesvc.settings.service_settings import Settings, load_settings
 from statesvc.shipments.rebuild.rebuild import Rebuild

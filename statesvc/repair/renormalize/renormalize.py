@@ -27,12 +27,11 @@ from events.entry.kinds import Provenance
 from events.entry.packed_keys import known_from
 from events.entry.proposal import DedupeKey, ExistingEvent, Proposal
 from events.event import Event
-from statesvc.append.append_batch import AppendBatch
-from statesvc.append.proposals import propose
+from statesvc.append.append_batch import AppendBatch, propose
 from statesvc.append.retry import RetryPolicy, run_transaction
 from statesvc.append.transaction import append
-from statesvc.bodies.body_key import unwrap_body_key, wrap_body_key
 from statesvc.bodies.find_bodies import find_bodies
+from statesvc.bodies.sealed_message import unwrap_body_key, wrap_body_key
 from statesvc.database.queries import queries
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.files.body_record import BodyRecord

@@ -27,8 +27,7 @@ from statesvc.log.json_compression import decompress_json
 from statesvc.shipments import projection_store
 from statesvc.shipments.expectation_rules import DEFAULTS, RuleBook, read_rules
 from statesvc.shipments.local_time import local_times
-from statesvc.shipments.rebuild.keyspace import Slice
-from statesvc.shipments.rebuild.staging import Event, Staging, merged
+from statesvc.shipments.rebuild.staging import Event, Slice, Staging, merged
 
 _SQL = queries("statesvc.shipments.rebuild", "rebuild")
 _SHIPMENT = itemgetter(0)

@@ -35,8 +35,15 @@ from statesvc.shipments.rebuild.folding import (
     connect,
     fill_slice,
 )
-from statesvc.shipments.rebuild.keyspace import EVENT_BYTES, Slice, slice_at, slices
-from statesvc.shipments.rebuild.staging import packed, staged, unpacked
+from statesvc.shipments.rebuild.staging import (
+    EVENT_BYTES,
+    Slice,
+    packed,
+    slice_at,
+    slices,
+    staged,
+    unpacked,
+)
 
 _SQL = queries("statesvc.shipments.rebuild", "rebuild")
 _NOTES: Final = 2_000

@@ -27,8 +27,7 @@ from statesvc.addons.verify.event_ids import (
     conflict_fault,
     event_ids,
 )
-from statesvc.append.append_batch import AppendBatch
-from statesvc.append.proposals import propose
+from statesvc.append.append_batch import AppendBatch, propose
 from statesvc.append.transaction import append
 from statesvc.log import entry_documents
 from statesvc.reading.read_message import Read

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from events.vocabulary import Reason, Status
-from statesvc.shipments import number_search
+from statesvc.shipments import shipment_list
 from tests.world.database import Database
 
 HOUR = 3600.0
@@ -105,7 +105,7 @@ async def test_numbers_are_found_by_their_beginning_and_by_their_last_characters
 async def test_a_part_that_too_many_numbers_share_asks_for_more_characters(
     api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(number_search, "MATCHES_MAX", 2)
+    monkeypatch.setattr(shipment_list, "MATCHES_MAX", 2)
     await api.carriers.push(*(scan(f"1ZX{n}00055", Status.IN_TRANSIT) for n in range(3)))
     for part in ("*00055", "1ZX*"):
         refused = await api.get("/v1/shipments", params={"tracking_number": part})

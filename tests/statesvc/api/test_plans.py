@@ -118,10 +118,10 @@ async def test_a_number_alone_is_looked_up_by_its_index_and_open_shipments_by_th
         )
     part: dict[str, Any] = {"since": "543", "until": "543\U0010ffff", "limit": 9}
     assert "Index Cond: ((number ~>=~ " in await plan(
-        api, "number_search", "numbers_beginning", part
+        api, "shipment_list", "numbers_beginning", part
     )
     assert "Index Scan using stream_number_end" in await plan(
-        api, "number_search", "numbers_ending", part
+        api, "shipment_list", "numbers_ending", part
     )
 
 

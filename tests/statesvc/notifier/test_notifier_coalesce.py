@@ -12,8 +12,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import ended_context
 from statesvc.delivery.attempt_part import opened_part, parts_by_number
-from statesvc.log.json_compression import decompress_json
-from statesvc.log.sealed_parts import open_part
+from statesvc.log.json_compression import decompress_json, open_part
 from statesvc.notifier.coalesce import Coalescer, overfull
 from statesvc.notifier.housekeeping import BacklogBound
 from statesvc.subscriptions import subscription_store as store

@@ -15,8 +15,7 @@ from events.crypto.keyring import ended_context
 from events.crypto.sealing import commitment, unsalted
 from events.entry.kinds import leaf_hash_of
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX, DELAYS_SECONDS
-from statesvc.log.json_compression import decompress_json
-from statesvc.log.sealed_parts import open_part
+from statesvc.log.json_compression import decompress_json, open_part
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.recorded_attempts import read_attempts
 

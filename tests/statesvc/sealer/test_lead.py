@@ -14,11 +14,17 @@ from events.crypto.sealing import MasterKeys
 from events.merkle import checkpoint
 from events.merkle.checkpoint import NoteSigner, open_checkpoint, second_signature_fault
 from statesvc.log.checkpoint_store import read_published, write_published
-from statesvc.log.signing_keys import SigningKeyError, read_keys, retire, rewrap_seeds, rotate
+from statesvc.log.signing_keys import (
+    SigningKeyError,
+    read_keys,
+    read_pinned_keys,
+    retire,
+    rewrap_seeds,
+    rotate,
+)
 from statesvc.sealer import sealer_loop as loop
 from statesvc.sealer.clock_check import ClockCheck, ClockError
 from statesvc.sealer.leadership import Publication, signers_of, take_stock
-from statesvc.sealer.pinned_keys import read_pinned_keys
 from statesvc.sealer.seal import RefusalError, seal
 from tests.statesvc.sealer.test_sealer_loop import is_sealed, running, until
 from tests.world.database import Database, without_triggers

@@ -7,7 +7,7 @@ import pytest
 from events.carriers import CARRIERS
 from projections.row import rebuilt_row
 from statesvc.log.json_compression import decompress_json
-from statesvc.shipments.lookup import PrintedNumber, look_up_numbers
+from statesvc.shipments.shipment_list import PrintedNumber, look_up_numbers
 from tests.world.worker_harness import WorkerHarness
 
 BARE, LABEL = "340434161095002710", "00340434161095002710"

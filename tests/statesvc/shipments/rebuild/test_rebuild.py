@@ -12,8 +12,8 @@ from psycopg import AsyncConnection
 from statesvc.log.history import History
 from statesvc.shipments.rebuild import rebuild as rebuild_run
 from statesvc.shipments.rebuild.folding import MISSING, UNFOUNDED, Drift
-from statesvc.shipments.rebuild.keyspace import EVENT_BYTES, SLICE_EVENTS, place_of, slices
 from statesvc.shipments.rebuild.rebuild import Rebuild, RebuildError, catch_up
+from statesvc.shipments.rebuild.staging import EVENT_BYTES, SLICE_EVENTS, place_of, slices
 from tests.world.worker_harness import WorkerHarness, push_body, shipment
 
 COLUMNS = "SELECT * FROM statesvc.shipment ORDER BY shipment_id"
