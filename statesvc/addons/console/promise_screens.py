@@ -20,7 +20,7 @@ from statesvc.shipments.plain_names import spaced
 
 PATH: Final = "/console/promises"
 _CALL: Final = "/v1/reports/promises"
-_MEDIA_TYPES: Final = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+_CSV: Final = "text/csv"
 _FILTERS: Final = ("since", "until", "carrier_id", "service", "lane")
 _LATE: Final = 50
 _GROUPS: Final = 40
@@ -103,15 +103,14 @@ def _met(share: float | None) -> Markup | str:
 
 def _files(wanted: Mapping[str, str]) -> list[Line]:
     """Return the links to the files."""
-    lines = []
-    for table, words in _TABLES.items():
-        query = {**wanted, "table": table}
-        links = [
-            link(f"{PATH}/export?{urlencode({**query, 'format': form})}", form)
-            for form in _MEDIA_TYPES
-        ]
-        lines.append(Line(Markup("{} as a file: {}").format(words, Markup(", ").join(links))))
-    return lines
+    return [
+        Line(
+            Markup("{} as a file: {}").format(
+                words, link(f"{PATH}/export?{urlencode({**wanted, 'table': table})}", "csv")
+            )
+        )
+        for table, words in _TABLES.items()
+    ]
 
 
 def month_chart(groups: Sequence[Mapping[str, Any]]) -> Markup:
@@ -139,16 +138,11 @@ def month_chart(groups: Sequence[Mapping[str, Any]]) -> Markup:
 
 async def export(visit: PageRequest) -> web.StreamResponse:
     """Export a table as a file."""
-    table, form = visit.query("table") or "groups", visit.query("format") or "csv"
-    if table not in _TABLES or form not in _MEDIA_TYPES:
-        raise Problem(
-            Code.INVALID_REQUEST,
-            f"`table` is one of {', '.join(_TABLES)}, `format` one of {', '.join(_MEDIA_TYPES)}",
-        )
-    content = await visit.fetch(
-        f"GET {_CALL}/export", **_wanted(visit), table=table, format=form, accept=_MEDIA_TYPES[form]
-    )
-    return attachment(content, _MEDIA_TYPES[form], f"promises-{table}.{form}")
+    table = visit.query("table") or "groups"
+    if table not in _TABLES:
+        raise Problem(Code.INVALID_REQUEST, f"`table` is one of {', '.join(_TABLES)}")
+    content = await visit.fetch(f"GET {_CALL}/export", **_wanted(visit), table=table, accept=_CSV)
+    return attachment(content, _CSV, f"promises-{table}.csv")
 
 
 def _wanted(visit: PageRequest) -> dict[str, str]:

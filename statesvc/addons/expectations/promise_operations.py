@@ -26,44 +26,13 @@ from statesvc.addons.expectations.promise_report import (
 from statesvc.api import kit
 from statesvc.api.parameters import Day
 
-ReportFormat = Literal["csv", "parquet"]
-MEDIA_TYPES: Final[Mapping[str, str]] = {
-    "csv": "text/csv",
-    "parquet": "application/vnd.apache.parquet",
-}
+CSV: Final = "text/csv"
 # A spreadsheet computes a cell that begins so; a carrier writes the numbers.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
-_DATES: Final = frozenset({"month", "promised_for"})
-_TEXTS: Final = frozenset(
-    {
-        "carrier_id",
-        "service",
-        "lane",
-        "tracking_number",
-        "discriminator",
-        "shipment_id",
-        "status",
-        "delay_days",
-    }
-)
 
-
-class ParquetUnavailableError(RuntimeError):
-    """The extra `archive` is not installed."""
-
-
-def as_file(
-    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], file_format: ReportFormat
-) -> bytes:
-    """Format all rows, a column for each name; objects become JSON.
-
-    Raises ParquetUnavailableError.
-    """
-    return _csv(rows, columns) if file_format == "csv" else _parquet(rows, columns)
-
-
-def _csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> bytes:
+def as_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> bytes:
+    """Format all rows, a column for each name; objects become JSON."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(columns)
@@ -77,42 +46,6 @@ def _cell(value: object) -> object:
     if isinstance(value, (date, datetime)):
         return value.isoformat()
     return orjson.dumps(value).decode() if isinstance(value, dict) else value
-
-
-def _parquet(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> bytes:
-    try:
-        import pyarrow as pa  # noqa: PLC0415 - an extra
-        import pyarrow.parquet as pq  # noqa: PLC0415 - as above
-    except ImportError as error:
-        raise ParquetUnavailableError(
-            "Parquet needs the extra: pip install 'statesvc[archive]'"
-        ) from error
-    table = pa.table(
-        {
-            name: pa.array([_plain(row[name]) for row in rows], _arrow_type(pa, name))
-            for name in columns
-        }
-    )
-    out = io.BytesIO()
-    pq.write_table(table, out, compression="zstd")
-    return out.getvalue()
-
-
-def _arrow_type(pa: Any, name: str) -> Any:  # noqa: ANN401 - of a module that may be absent
-    """Return the type by the column's name, so that an empty file has the types of a full file."""
-    if name.endswith(("_at", "_until")):
-        return pa.timestamp("us", tz="UTC")
-    if name in _DATES:
-        return pa.date32()
-    if name == "on_time_share":
-        return pa.float64()
-    return pa.string() if name in _TEXTS else pa.int64()
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, (str, int, float, date, datetime)) or value is None:
-        return value
-    return orjson.dumps(value).decode() if isinstance(value, dict) else str(value)
 
 
 # Rows of a file; more are asked for in several ranges of days.
@@ -186,12 +119,12 @@ class LateParameters(kit.PageParameters, PromiseParameters):
 
 
 class PromiseExportParameters(PromiseReportParameters):
-    """Table to export, and its format."""
+    """Table to export."""
 
     table: Annotated[
         Literal["groups", "late"], Field(description="The counts, or the late parcels.")
     ] = "groups"
-    format: ReportFormat = "csv"
+    format: Literal["csv"] = "csv"
 
 
 class PromiseReport(TypedDict):
@@ -255,19 +188,16 @@ async def list_late_parcels(
 
 @_operation(
     f"GET {_PATH}/export",
-    rules=(
-        "The file would have more than 100,000 rows.",
-        "Parquet takes the extra `archive` of the installation.",
-    ),
-    response_types=tuple(MEDIA_TYPES.values()),
+    rules=("The file would have more than 100,000 rows.",),
+    response_types=(CSV,),
     problems=(kit.Code.UNKNOWN_CARRIER,),
 )
 async def export_promises(
     context: kit.Context, call: kit.Call[PromiseExportParameters, None]
 ) -> kit.RawAnswer[None]:
-    """Export promises as CSV or Parquet.
+    """Export promises as CSV.
 
-    In CSV a text that a spreadsheet would compute has an apostrophe before it.
+    A text that a spreadsheet would compute has an apostrophe before it.
     """
     wanted = call.parameters
     rows: Sequence[Any]
@@ -283,14 +213,8 @@ async def export_promises(
             kit.Code.INVALID_REQUEST,
             f"there are more than {LATE_MAX:,} rows: narrow `since`, `until` or `carrier_id`",
         )
-    try:
-        content = as_file(rows, columns, wanted.format)
-    except ParquetUnavailableError as error:
-        raise kit.Problem(kit.Code.INVALID_REQUEST, str(error)) from error
-    call.headers[hdrs.CONTENT_DISPOSITION] = (
-        f'attachment; filename="promises-{wanted.table}.{wanted.format}"'
-    )
-    return kit.RawAnswer(content, MEDIA_TYPES[wanted.format])
+    call.headers[hdrs.CONTENT_DISPOSITION] = f'attachment; filename="promises-{wanted.table}.csv"'
+    return kit.RawAnswer(as_csv(rows, columns), CSV)
 
 
 OPERATIONS: Final = (report_promises, list_late_parcels, export_promises)

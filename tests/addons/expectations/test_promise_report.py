@@ -1,5 +1,5 @@
 """Promises of carriers, against a model; the late parcels page by page; files that a
-spreadsheet and a warehouse read.
+spreadsheet reads.
 """
 
 import csv
@@ -11,7 +11,6 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from random import Random
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from events.event import EventPlace, Reading
@@ -218,25 +217,11 @@ async def test_files_hold_the_same_and_no_spreadsheet_computes_a_number(api: Any
         "text/csv",
         [each["promised"] for each in groups],
     )
-    media_type, content = await _file(api, "format=parquet")
-    table = pq.read_table(io.BytesIO(content)).to_pylist()
-    assert media_type == "application/vnd.apache.parquet"
-    assert [
-        (row["carrier_id"], row["service"], f"{row['month']}", row["on_time_share"])
-        for row in table
-    ] == [
-        (each["carrier_id"], each["service"], each["month"], each["on_time_share"])
-        for each in groups
-    ]
     late = await every_page(api, f"{PATH}/late?{EVER}")
     _, content = await _file(api, "format=csv&table=late")
     assert len(list(csv.DictReader(io.StringIO(content.decode())))) == len(late)
     assert b"\n=" not in content
     assert b",=" not in content
-    _, content = await _file(api, "format=parquet&table=late")
-    assert [str(row["shipment_id"]) for row in pq.read_table(io.BytesIO(content)).to_pylist()] == [
-        each["shipment_id"] for each in late
-    ]
 
 
 async def test_what_is_corrected_or_cancelled_is_counted_as_it_is_now(api: Any) -> None:
