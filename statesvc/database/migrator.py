@@ -110,7 +110,6 @@ async def read_ledger(connection: AsyncConnection[Any]) -> Ledger:
     functions: dict[str, str] = {}
     if await _value(connection, _SQL["has_ledger"]):
         migrations = dict(await (await connection.execute(_SQL["applied_migrations"])).fetchall())
-    if await _value(connection, _SQL["has_function_ledger"]):
         functions = dict(await (await connection.execute(_SQL["applied_functions"])).fetchall())
     return Ledger(migrations, functions)
 

@@ -6,10 +6,6 @@ SELECT to_regclass('statesvc.schema_migrations') IS NOT NULL;
 -- Return which numbered files were applied, with checksums.
 SELECT version, sha256 FROM statesvc.schema_migrations ORDER BY version;
 
--- name: has_function_ledger
--- Return whether there is a ledger of functions, which a database from before the functions had files of their own lacks.
-SELECT to_regclass('statesvc.schema_functions') IS NOT NULL;
-
 -- name: applied_functions
 -- Return which files of functions were applied last, with checksums.
 SELECT file, sha256 FROM statesvc.schema_functions ORDER BY file;

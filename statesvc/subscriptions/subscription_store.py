@@ -4,7 +4,7 @@ Each change is an operator action in the log, in the same transaction.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 from uuid import UUID, uuid4
@@ -54,18 +54,16 @@ Switch = Literal["pause", "resume", "delete"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionRequest:
+class SubscriptionContent:
     """Target of notifications, and which to send: a filter that is None takes everything."""
 
     url: str
     name: str | None = None
     description: str | None = None
-    login: Login | None = None
-    """Login of a broker; never part of the URL."""
-    carriers: Sequence[str] | None = None
-    statuses: Sequence[str] | None = None
-    types: Sequence[str] | None = None
-    shipments: Sequence[str] | None = None
+    carriers: list[str] | None = None
+    statuses: list[str] | None = None
+    types: list[str] | None = None
+    shipments: list[str] | None = None
     """`carrier_id/NUMBER` each, the number normalized."""
     parcels: str = "all"
     """`once`: each status of a parcel once, whichever of its sources says it first."""
@@ -73,9 +71,6 @@ class SubscriptionRequest:
     pii: bool = False
     """A full payload holds personal fields."""
     key_type: KeyType = "hmac"
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    signature: OlderSignature | None = None
-    """A second one, which the receiver checks already."""
     rate_per_second: float | None = None
     """At most this many a second, whatever its receiver would bear."""
     coalesce: bool = True
@@ -88,6 +83,17 @@ class SubscriptionRequest:
     """What had happened longer ago when it was recorded is not sent; None: everything is."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionRequest(SubscriptionContent):
+    """A subscription to be made."""
+
+    login: Login | None = None
+    """Login of a broker; never part of the URL."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    signature: OlderSignature | None = None
+    """A second one, which the receiver checks already."""
+
+
 class SharedSecretNeededError(Exception):
     """The second signature of a subscription takes a secret that is shared: no Ed25519 pair."""
 
@@ -97,30 +103,15 @@ class SubscriptionExistsError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
+class Subscription(SubscriptionContent):
     """One subscription as stored, without its secrets."""
 
     subscription_id: UUID
     created_at: datetime
     created_by: str
     owner: str
-    name: str | None
-    description: str | None
-    url: str
-    carriers: list[str] | None
-    statuses: list[str] | None
-    types: list[str] | None
-    shipments: list[str] | None
-    parcels: str
-    payload: str
-    pii: bool
-    key_type: KeyType
     header_names: list[str]
     signature: dict[str, str] | None
-    rate_per_second: float | None
-    coalesce: bool
-    give_up_after: dict[str, float]
-    max_age_seconds: float | None
     has_login: bool
     may_have_public_keys: bool
     """False: all signing keys are shared, so none has to be opened for display."""
@@ -222,31 +213,12 @@ async def matches_request(
     signed with this secret.
     """
     same = all(
-        getattr(stored, name) == getattr(wish, name)
-        for name in (
-            "name",
-            "description",
-            "url",
-            "parcels",
-            "payload",
-            "pii",
-            "key_type",
-            "rate_per_second",
-            "coalesce",
-            "max_age_seconds",
-        )
-    )
-    filters = all(
-        _listed(getattr(stored, name)) == _listed(getattr(wish, name))
-        for name in ("carriers", "statuses", "types", "shipments")
+        _comparable(getattr(stored, one.name)) == _comparable(getattr(wish, one.name))
+        for one in fields(SubscriptionContent)
     )
     signature = None if wish.signature is None else asdict(wish.signature)
-    others = (stored.give_up_after, stored.has_login, stored.signature) == (
-        wish.give_up_after,
-        wish.login is not None,
-        signature,
-    )
-    if not (same and filters and others):
+    others = (stored.has_login, stored.signature) == (wish.login is not None, signature)
+    if not (same and others):
         return False
     row = await (
         await connection.execute(
@@ -497,6 +469,11 @@ async def rotate(
             details=details,
         )
     return secret
+
+
+def _comparable(value: object) -> object:
+    # the words of a filter are stored in their order
+    return sorted(set(value)) if isinstance(value, list) else value
 
 
 def _listed(words: Sequence[str] | None) -> list[str] | None:

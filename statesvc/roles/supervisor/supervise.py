@@ -339,7 +339,10 @@ async def serving_merged_metrics(
 
     async def make() -> bytes:
         controls = {role: watch.control for role, watch in watched.items() if watch.answers}
-        return merged({SUPERVISOR: telemetry.exposition(), **await _texts(controls)})
+        texts = await asyncio.gather(*map(_text, controls.values()))
+        return merged(
+            {SUPERVISOR: telemetry.exposition(), **dict(zip(controls, texts, strict=True))}
+        )
 
     server = MetricsServer(listener, {METRICS: Exposition(make).text})
     server.start()
@@ -350,18 +353,8 @@ async def serving_merged_metrics(
         telemetry.close()
 
 
-async def _texts(controls: Mapping[str, Path]) -> dict[str, bytes]:
-    """Fetch the texts, by role, of those that answer in time."""
-    asking = {
-        role: asyncio.create_task(_text(control), name=f"metrics-{role}")
-        for role, control in controls.items()
-    }
-    if asking:
-        await asyncio.wait(asking.values())
-    return {role: task.result() for role, task in asking.items()}
-
-
 async def _text(control: Path) -> bytes:
+    """Return the text of a child; empty if it does not answer in time."""
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(CHILD_SECONDS):
             return await ask(control, METRICS)
