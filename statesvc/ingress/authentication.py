@@ -39,9 +39,7 @@ from events.carriers.carrier import (
     UrlToken,
 )
 from events.parsing.forms import form_fields
-from statesvc.ingress.rsa_signature import is_signed, public_key
-from statesvc.ingress.signature_age import SignatureAge
-from statesvc.ingress.web_token import is_web_token
+from statesvc.ingress.signatures import SignatureAge, is_signed, is_web_token, public_key
 
 # Headers (looked up without regard to case) or query parameters.
 Strings = Mapping[str, str]

@@ -27,8 +27,8 @@ from events.carriers.carrier import (
 from statesvc.http.problem import Code, Problem
 from statesvc.ingress.authentication import Verifier
 from statesvc.ingress.jwks import KeySet, KeysUnavailableError
-from statesvc.ingress.rsa_signature import is_signed
 from statesvc.ingress.scheme_words import described
+from statesvc.ingress.signatures import is_signed
 from statesvc.settings.carrier_settings import (
     SIGNATURE_AGE_VARIABLE,
     WEBHOOK_AUTH_PREFIX,

@@ -1,10 +1,15 @@
-"""Reading a webhook's raw body within its bounds. A body over the bound is refused as soon as that
-is known, not when it ends.
+"""Reading a webhook's raw body within its bounds, and decompressing it (`Content-Encoding: gzip`).
+
+A body over the bound is refused as soon as that is known, not when it ends. It is stored, compared
+and read decompressed. The sender may have signed either form: services that compress sign before,
+RFC 9421 signs the sent bytes. Either is proof, for each determines the other.
 """
 
 import asyncio
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
@@ -13,10 +18,28 @@ from aiohttp import hdrs, web
 from statesvc.http.connections.client_connection import ClientConnection
 from statesvc.http.problem import Code, Problem
 from statesvc.ingress.body_memory import SMALL_BYTES, MemoryBound, NoRoomError, ReservedMemory
-from statesvc.ingress.compression import ReceivedBody, decompressed, is_compressed
 
 BODY_SECONDS: Final = 10.0
 _CLOSE: Final[Mapping[str, str]] = {hdrs.CONNECTION: "close"}
+# Synonyms by RFC 9110.
+CODINGS: Final = frozenset({"gzip", "x-gzip"})
+ACCEPTED: Final = "gzip, identity"
+_GZIP_BITS: Final = zlib.MAX_WBITS | 16
+# Parts of a joined body. Senders make one; without a bound many empty parts would take long.
+_MEMBERS_MAX: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedBody:
+    """`content` is decompressed; `as_sent` differs if it was compressed."""
+
+    content: bytes
+    as_sent: bytes
+
+    @property
+    def signed_forms(self) -> Sequence[bytes]:
+        """Forms of the body that its signature may be over."""
+        return (self.content,) if self.content is self.as_sent else (self.content, self.as_sent)
 
 
 def check_head(request: web.Request, *, bytes_max: int) -> None:
@@ -130,4 +153,47 @@ def _decompressed(body: bytes, *, bytes_max: int) -> bytes:
 def _too_large(bytes_max: int) -> Problem:
     return Problem(
         Code.TOO_LARGE, f"a webhook of this carrier has at most {bytes_max} bytes", headers=_CLOSE
+    )
+
+
+def is_compressed(request: web.Request) -> bool:
+    """Return whether the body is to be decompressed. Raises Problem for a coding that is not known
+    here.
+    """
+    named = [
+        name
+        for header in request.headers.getall(hdrs.CONTENT_ENCODING, ())
+        for name in header.lower().replace(" ", "").split(",")
+    ]
+    codings = [name for name in named if name not in {"", "identity"}]
+    if not codings:
+        return False
+    if len(codings) == 1 and codings[0] in CODINGS:
+        return True
+    raise Problem(
+        Code.UNSUPPORTED_CONTENT_ENCODING,
+        "send the body as it is, or compressed once by gzip",
+        headers={hdrs.ACCEPT_ENCODING: ACCEPTED},
+    )
+
+
+def decompressed(body: bytes, *, bytes_max: int) -> bytes | None:
+    """Decompress; None beyond `bytes_max`, where it stops. Raises Problem for other than gzip."""
+    content = bytearray()
+    rest = body
+    for _ in range(_MEMBERS_MAX):
+        if not rest:
+            return bytes(content)
+        member = zlib.decompressobj(_GZIP_BITS)
+        try:
+            content += member.decompress(rest, bytes_max + 1 - len(content))
+        except zlib.error:
+            break
+        if len(content) > bytes_max:
+            return None
+        if not member.eof:
+            break
+        rest = member.unused_data
+    raise Problem(
+        Code.BAD_REQUEST, "the body is not the gzip that Content-Encoding says, or it breaks off"
     )

@@ -30,10 +30,9 @@ from statesvc.http.unknown_carrier import unknown_carrier
 from statesvc.ingress.ack_counts import AckCounts
 from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator
-from statesvc.ingress.compression import ReceivedBody
 from statesvc.ingress.group_commit import ROW_BYTES, GroupCommit, Refusal, Stored
 from statesvc.ingress.oauth import Tokens
-from statesvc.ingress.request_body import check_head, read_body
+from statesvc.ingress.request_body import ReceivedBody, check_head, read_body
 from statesvc.settings.service_settings import Settings
 from statesvc.spool.spooling import Spooling
 from statesvc.telemetry import gauges

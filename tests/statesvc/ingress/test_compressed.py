@@ -14,7 +14,7 @@ import pytest
 from events.crypto.keyring import body_context
 from events.crypto.sealing import unsalted
 from statesvc.ingress.body_memory import MemoryBound, NoRoomError, ReservedMemory
-from statesvc.ingress.compression import decompressed
+from statesvc.ingress.request_body import decompressed
 
 BODY = b'{"scan": "\xff is kept byte for byte"}\n'
 GZIP = {"credential": "new", "Content-Encoding": "gzip"}

@@ -25,7 +25,7 @@ from statesvc.ingress.jwks import (
     KeysUnavailableError,
     parse_keys,
 )
-from statesvc.ingress.web_token import is_web_token
+from statesvc.ingress.signatures import is_web_token
 
 KEY: Final = b"webh_secret"
 NOW: Final = 1_700_000_000.0
