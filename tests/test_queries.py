@@ -12,7 +12,7 @@ import pytest
 from psycopg import Connection
 
 from statesvc.database.queries import queries
-from statesvc.log.entry_statements import entry_statements
+from statesvc.log.entry_row import entry_statements
 from tests.world.postgres import Server, create_database, drop_database
 
 ROOT = Path(__file__).parents[1]

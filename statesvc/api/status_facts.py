@@ -25,7 +25,7 @@ from statesvc.queue.depths import NO_DEPTHS, QueueDepths, read_depths
 from statesvc.reading.foreign_readings import UnreadShare, list_readings, unread_shares
 from statesvc.reading.rollout_store import LaggingWorkers, lagging_workers
 from statesvc.sealer.clock_check import ClockCheck, ClockError
-from statesvc.sealer.lead import silent_lead
+from statesvc.sealer.leadership import silent_lead
 from statesvc.seams import parts
 from statesvc.spool.spool_state import SpoolState, read_spools
 

@@ -32,8 +32,8 @@ from statesvc.database.queries import Sender, columns, queries
 from statesvc.files.archive_errors import ArchivedHistoryError
 from statesvc.log.event_store import count_conflicts, read_events, read_streams
 from statesvc.queue.claim import Settlement, lock_leased, postpone, settle
-from statesvc.reading.pending_trials import write_trials
 from statesvc.reading.read_message import Read
+from statesvc.reading.trials import write_trials
 from statesvc.telemetry.metric import Stage
 
 _SQL = queries("statesvc.append", "transaction")

@@ -4,15 +4,18 @@ the newest as `latest`.
 
 import asyncio
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from events.merkle.checkpoint import NoteError, read_checkpoint
 from statesvc.database.data_dir import sync
 from statesvc.files.object_path import NoObjectStoreError, client, open_bucket
 from statesvc.settings.bucket import Bucket
 
+P = ParamSpec("P")
+T = TypeVar("T")
 LATEST: Final = "latest"
 _PROBE: Final = "probe"
 _TIMEOUT_SECONDS: Final = 10
@@ -75,39 +78,26 @@ class FolderCheckpointStore:
         self.name = str(folder)
 
     async def latest(self) -> str | None:
-        try:
-            return await asyncio.to_thread(read_published, self._folder / LATEST)
-        except (OSError, UnicodeDecodeError) as error:
-            raise CheckpointStoreError(
-                f"{self.name} cannot be read: {type(error).__name__}"
-            ) from error
+        return await self._done("read", read_published, self._folder / LATEST)
 
     async def require_no_overwriting(self) -> None:
         """Return at once: a link never replaces an existing file."""
 
     async def keep(self, note: str) -> None:
-        try:
-            await asyncio.to_thread(self._keep, note)
-        except OSError as error:
-            raise CheckpointStoreError(
-                f"{self.name} cannot be written: {error.strerror or type(error).__name__}"
-            ) from error
+        await self._done("written", self._keep, note)
 
     async def add(self, name: str, text: str) -> None:
-        try:
-            await asyncio.to_thread(self._add, self._folder / name, text)
-        except OSError as error:
-            raise CheckpointStoreError(
-                f"{self.name} cannot be written: {error.strerror or type(error).__name__}"
-            ) from error
+        await self._done("written", self._add, self._folder / name, text)
 
     async def read_all(self, folder: str) -> list[str]:
+        return await self._done("read", self._read_all, self._folder / folder)
+
+    async def _done(self, act: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return await asyncio.to_thread(self._read_all, self._folder / folder)
+            return await asyncio.to_thread(work, *args, **kwargs)
         except (OSError, UnicodeDecodeError) as error:
-            raise CheckpointStoreError(
-                f"{self.name} cannot be read: {type(error).__name__}"
-            ) from error
+            why = getattr(error, "strerror", None) or type(error).__name__
+            raise CheckpointStoreError(f"{self.name} cannot be {act}: {why}") from error
 
     def _add(self, path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -30,8 +30,7 @@ from statesvc.log import entry_documents
 from statesvc.log.archived_files import EntriesByKind, FileQuery, archived_files
 from statesvc.log.entry_documents import FanoutDocument
 from statesvc.log.entry_kinds import KINDS_BY_NAME
-from statesvc.log.entry_row import LogEntry
-from statesvc.log.entry_statements import entry_statements
+from statesvc.log.entry_row import LogEntry, entry_statements
 from statesvc.log.json_compression import decompress_json
 
 _SQL = queries("statesvc.log", "history")

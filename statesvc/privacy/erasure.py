@@ -22,7 +22,7 @@ from statesvc.database.queries import queries
 from statesvc.files.archive_folder import ArchivePath
 from statesvc.log.actions import ERASE, SHIPMENT, Action, record_actions
 from statesvc.log.tombstones import Tombstone, TombstoneKind, Tombstones
-from statesvc.reading.pending_trials import erase_trials
+from statesvc.reading.trials import erase_trials
 from statesvc.shipments.awaited import forget_awaited
 from statesvc.shipments.references import AttachedTo, erase_references
 from statesvc.subscriptions.key_revocation import revoke_key

@@ -159,20 +159,19 @@ class RolloutState:
 
 async def rollout_of(connection: AsyncConnection[Any], carrier_id: str) -> RolloutState:
     """Return the rollout of `carrier_id` (or `ALL`), or the default if it was never changed."""
-    cursor = connection.cursor(row_factory=class_row(Rollout))
-    await cursor.execute(_SQL["rollout"], {"carrier_id": carrier_id})
-    rollouts = {rollout.carrier_id: rollout for rollout in await cursor.fetchall()}
+    rollouts = {each.carrier_id: each for each in await list_rollouts(connection, carrier_id)}
     return RolloutState(
         rollouts.get(carrier_id, Rollout(carrier_id=carrier_id)),
         held=any(rollout.hold for rollout in rollouts.values()),
     )
 
 
-async def list_rollouts(connection: AsyncConnection[Any]) -> list[Rollout]:
-    """Return every rollout that was ever changed, `ALL` first."""
+async def list_rollouts(
+    connection: AsyncConnection[Any], carrier_id: str | None = None
+) -> list[Rollout]:
+    """Return the rollouts that were ever changed, `ALL` first; `carrier_id`: its own, and `ALL`."""
     cursor = connection.cursor(row_factory=class_row(Rollout))
-    await cursor.execute(_SQL["rollouts"])
-    return await cursor.fetchall()
+    return await (await cursor.execute(_SQL["rollouts"], {"carrier_id": carrier_id})).fetchall()
 
 
 @dataclass(frozen=True, slots=True)

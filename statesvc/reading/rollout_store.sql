@@ -1,15 +1,9 @@
--- name: rollout
--- Return the rollout of one carrier, and the kill switch of all ('*').
-SELECT r.carrier_id, r.stable, r.candidate, r.percent, r.shadow, r.fallback_seconds, r.hold, r.changed_at, r.changed_by, r.why, r.turned_at,
-    r.guard_messages, r.guard_errors_percent, r.guard_differences_percent
-FROM statesvc.rollout r
-WHERE r.carrier_id IN (%(carrier_id)s, '*');
-
 -- name: rollouts
--- Return every rollout that was ever touched; a row a carrier at most.
+-- Return every rollout that was ever touched; of one carrier its own, and the kill switch of all ('*').
 SELECT r.carrier_id, r.stable, r.candidate, r.percent, r.shadow, r.fallback_seconds, r.hold, r.changed_at, r.changed_by, r.why, r.turned_at,
     r.guard_messages, r.guard_errors_percent, r.guard_differences_percent
 FROM statesvc.rollout r
+WHERE %(carrier_id)s::text IS NULL OR r.carrier_id IN (%(carrier_id)s, '*')
 ORDER BY r.carrier_id;
 
 -- name: lacking

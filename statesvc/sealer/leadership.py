@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import structlog
 from psycopg import AsyncConnection
@@ -25,6 +25,7 @@ from events.merkle.checkpoint import (
 )
 from events.merkle.compact_range import CompactRange
 from events.merkle.retained_nodes import MissingHashError
+from statesvc.database.queries import queries
 from statesvc.log.checkpoint_store import (
     CheckpointStore,
     CheckpointStoreError,
@@ -259,3 +260,42 @@ def _refusing_unusable_keys() -> Iterator[None]:
         yield
     except (SealError, SigningKeyError) as error:
         raise RefusalError(f"the log's signing key cannot be used: {error}") from error
+
+
+# Above the pause between two sweeps, and a pass.
+SILENT_SECONDS: Final = 45.0
+
+_SQL = queries("statesvc.sealer", "leadership")
+
+
+class SilentLead(NamedTuple):
+    """`pid`: of the server's process."""
+
+    pid: int
+    seconds: float
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"the session of process {self.pid} on the database's server leads the sealers and has"
+            f" been silent for {self.seconds:,.0f} s. Another sealer ends it with"
+            f" pg_terminate_backend({self.pid}); where that does not help the process is stopped:"
+            f" `kill -CONT {self.pid}` there, or restart the server"
+        )
+
+
+async def silent_lead(
+    connection: AsyncConnection[Any],
+    *,
+    silent_seconds: float = SILENT_SECONDS,
+    lost_pid: int | None = None,
+) -> SilentLead | None:
+    """Return the leader if it has been silent for that long; None: no leader, or a working one."""
+    parameters = {"silent_seconds": silent_seconds, "lost_pid": lost_pid}
+    row = await (await connection.execute(_SQL["silent_lead"], parameters)).fetchone()
+    return None if row is None else SilentLead(*row)
+
+
+async def end_session(connection: AsyncConnection[Any], lead: SilentLead) -> None:
+    """End the session, unless its process is stopped."""
+    await connection.execute(_SQL["end_session"], {"pid": lead.pid})

@@ -27,8 +27,15 @@ from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.database.wakeups.wakeup import LOG, SEALED, connect_direct, reconnect_delays
 from statesvc.sealer.clock_check import ClockCheck, ClockError
-from statesvc.sealer.lead import SILENT_SECONDS, end_session, silent_lead
-from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
+from statesvc.sealer.leadership import (
+    SILENT_SECONDS,
+    Publication,
+    end_session,
+    publish,
+    signers_of,
+    silent_lead,
+    take_stock,
+)
 from statesvc.sealer.seal import (
     SQL,
     ForgottenBatches,

@@ -5,10 +5,11 @@ notifications that they caused, and the conflicts and observations recorded sinc
 All of it comes from entries of the log, except for waiting notifications and counts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import orjson
@@ -41,7 +42,6 @@ from statesvc.shipments.notification_trail import (
     type_of,
 )
 from statesvc.shipments.personal import HIDDEN, OpenedPart, Opener
-from statesvc.shipments.receivers import Receiver, read_receivers
 from statesvc.shipments.timeline import Seal, shipment_event, stated_event
 
 _SQL = queries("statesvc.shipments", "audit_trail")
@@ -55,6 +55,17 @@ _ALWAYS: Final = {
 }
 # Counters and queues are of today; only entries of the log show the past.
 _NO_COUNTERS: Final = {"count": None, "last_seen_at": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    name: str | None
+    host: str
+
+    @property
+    def label(self) -> str:
+        """The name; without a name, the host."""
+        return self.name or self.host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,4 +385,17 @@ def _observation(row: Mapping[str, Any]) -> ShipmentObservation:
         "leaf_hash": row["leaf_hash"],
         "sealed_at": row["sealed_at"],
         "log_index": row["log_index"],
+    }
+
+
+async def read_receivers(
+    connection: AsyncConnection[Any], subscription_ids: Iterable[str]
+) -> dict[str, Receiver]:
+    """Read the receivers by subscription id. A deleted subscription keeps its name."""
+    cursor = await connection.execute(
+        _SQL["receivers"], {"subscription_ids": sorted(set(subscription_ids))}
+    )
+    return {
+        subscription_id: Receiver(name, urlsplit(url).hostname or "")
+        for subscription_id, url, name in await cursor.fetchall()
     }

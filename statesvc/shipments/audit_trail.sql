@@ -84,3 +84,7 @@ LEFT JOIN statesvc.sealed_batch s ON s.batch_id = v.batch_id
 WHERE v.shipment_id = %(shipment_id)s AND v.recorded_at >= %(since)s AND v.recorded_at < %(month_end)s
     AND v.recorded_at > %(recorded_after)s AND v.recorded_at <= %(recorded_upto)s
 ORDER BY v.batch_id, v.ordinal;
+
+-- name: receivers
+-- Return where these subscriptions' notifications go, those of deleted subscriptions too.
+SELECT s.subscription_id::text, s.url, s.name FROM statesvc.subscription s WHERE s.subscription_id = ANY (%(subscription_ids)s::uuid[]);

@@ -14,15 +14,16 @@ from psycopg import AsyncConnection
 
 from statesvc.background.waiting import set_within
 from statesvc.health.notices import NoticeKind
-from statesvc.reading.pending_trials import (
+from statesvc.reading.read_message import Read, read_message
+from statesvc.reading.trials import (
+    Evidence,
     HandedOver,
     any_trial,
     drop_trials,
     forget_trials,
     lock_handed_over,
+    record_evidence,
 )
-from statesvc.reading.read_message import Read, read_message
-from statesvc.reading.trials import Evidence, record_evidence
 from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.versions import ComparedTrial, Trial, compare, compared
 

@@ -21,8 +21,7 @@ from statesvc.addons.archive.file_names import LOG_FILES
 from statesvc.database.queries import queries
 from statesvc.log.checkpoints import SignedHead, covering_head
 from statesvc.log.entry_kinds import ENTRY_KINDS
-from statesvc.log.entry_row import LogEntry
-from statesvc.log.entry_statements import entry_statements
+from statesvc.log.entry_row import LogEntry, entry_statements
 
 _SQL = queries("statesvc.addons.archive", "month")
 LOG_LEDGER = ArchiveLedger(_SQL)

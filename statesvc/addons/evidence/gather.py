@@ -45,6 +45,7 @@ from statesvc.log.proofs import inclusion_paths, prove_consistency
 from statesvc.log.signing_keys import open_signers, read_keys
 from statesvc.log.timestamp_store import vouching_stamp
 from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
+from statesvc.shipments.audit_trail import read_receivers
 from statesvc.shipments.find import (
     FoundShipment,
     OtherDiscriminators,
@@ -53,7 +54,6 @@ from statesvc.shipments.find import (
     recorded_outside,
 )
 from statesvc.shipments.personal import Opener
-from statesvc.shipments.receivers import read_receivers
 
 _SQL = queries("statesvc.addons.evidence", "evidence")
 Connection = AsyncConnection[Any]

@@ -13,6 +13,7 @@ from statesvc.addons.evidence.bundle import ERASED, OPENED, UNAVAILABLE, WITHHEL
 from statesvc.delivery.attempt_part import SentBody, opened_part, parts_by_number
 from statesvc.delivery.full_payload import ShipmentPast, read_past
 from statesvc.delivery.notification import Gap, Notification, body_of, stated_observation
+from statesvc.shipments.audit_trail import read_receivers
 from statesvc.shipments.notification_trail import (
     Document,
     LoggedNotification,
@@ -22,7 +23,6 @@ from statesvc.shipments.notification_trail import (
     type_of,
 )
 from statesvc.shipments.personal import Opener
-from statesvc.shipments.receivers import read_receivers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,8 +26,7 @@ from statesvc.addons.verify.parts import Parts
 from statesvc.database.queries import queries
 from statesvc.log.actions import ERASE, SHIPMENT
 from statesvc.log.entry_kinds import ENTRY_KINDS, KINDS_BY_NAME, EntryKind
-from statesvc.log.entry_row import FIRST_VALUE, LogEntry
-from statesvc.log.entry_statements import entry_statements
+from statesvc.log.entry_row import FIRST_VALUE, LogEntry, entry_statements
 from statesvc.log.json_compression import decompress_json
 
 SQL = queries("statesvc.addons.verify", "entries")

@@ -8,9 +8,8 @@ import pytest
 
 from statesvc.privacy.erasure import Erasure, erase
 from statesvc.reading.foreign_readings import list_readings, unread_shares
-from statesvc.reading.pending_trials import drop_trials
 from statesvc.reading.rollout_store import RolloutSettings, refusals, set_rollout
-from statesvc.reading.trials import list_differences, totals_of
+from statesvc.reading.trials import drop_trials, list_differences, totals_of
 from statesvc.worker.trial_evidence import compare_handed_over
 from tests.statesvc.reading.foreign_fleet import Fleet
 from tests.statesvc.reading.planted import CARRIER, MISREAD, wrong

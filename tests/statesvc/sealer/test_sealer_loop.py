@@ -18,8 +18,7 @@ from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.database.wakeups.wakeup import LOG, SEALED
 from statesvc.sealer import sealer_loop as loop
-from statesvc.sealer.lead import silent_lead
-from statesvc.sealer.leadership import Publication
+from statesvc.sealer.leadership import Publication, silent_lead
 from statesvc.sealer.sealer_loop import Sealer, SealerPace
 from statesvc.telemetry.metrics import Telemetry
 from tests.soak.proxy import proxy_to
