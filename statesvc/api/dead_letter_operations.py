@@ -9,18 +9,8 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from events.errors import Cause
+from statesvc.api import dead_letter_words as words
 from statesvc.api import kit
-from statesvc.api.dead_letter_words import (
-    code_page,
-    group_cause,
-    group_details,
-    group_path,
-    newest_of,
-    newest_path,
-    replay_words,
-    still_coming,
-    subject,
-)
 from statesvc.repair.dead_letters import listing
 from statesvc.repair.dead_letters.dead_letter import DeadLetter, DeadLetterFilter, DeadLetterKind
 from statesvc.repair.dead_letters.listing import (
@@ -70,7 +60,7 @@ class DeadLetterParameters(kit.ClosedModel):
         "carrier_id",
         "kind",
         "cause",
-        kit.Column(subject, "Detail"),
+        kit.Column(words.subject, "Detail"),
         "attempts",
         kit.Column("resolution", "Settled"),
         kit.Column("resolved_by", "By", wide=True),
@@ -125,12 +115,12 @@ async def list_dead_letters(
             "dead_letters",
             "carrier_id",
             "kind",
-            kit.Column(group_cause, "What went wrong", link=group_path),
+            kit.Column(words.group_cause, "What went wrong", link=words.group_path),
             "cause",
             kit.Column("oldest_at", "Since"),
-            kit.Column(still_coming, "Still coming?"),
-            kit.Column(newest_of, "Newest", link=newest_path),
-            kit.Column(group_details, "Mostly"),
+            kit.Column(words.still_coming, "Still coming?"),
+            kit.Column(words.newest_of, "Newest", link=words.newest_path),
+            kit.Column(words.group_details, "Mostly"),
             empty="No dead letter is open.",
         ),
         kit.Sentences("... there are more dead letters than were counted", when="counts_capped"),
@@ -168,11 +158,11 @@ async def list_dead_letter_groups(
     problems=(kit.Code.NOT_FOUND,),
     view=(
         kit.Details(
-            kit.Column(group_cause, "What went wrong", link=group_path),
+            kit.Column(words.group_cause, "What went wrong", link=words.group_path),
             "cause",
             "carrier_id",
             "kind",
-            kit.Column(subject, "Detail", link=code_page),
+            kit.Column(words.subject, "Detail", link=words.code_page),
             kit.Column("created_at", "Since"),
             kit.Column("message_id", "Message", link="/console/messages/{message_id}"),
             "received_at",
@@ -182,7 +172,7 @@ async def list_dead_letter_groups(
             "normalizer",
             kit.Column("occurrences.events", "Events with the code"),
             kit.Column("occurrences.shipments", "On shipments"),
-            kit.Column(replay_words, "Replay"),
+            kit.Column(words.replay_words, "Replay"),
             "became",
             "resolution",
             "resolved_at",

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 from psycopg import AsyncConnection
 
+from statesvc.api import dead_letter_words as words
 from statesvc.api import kit
 from statesvc.api.dead_letter_operations import LIST, DeadLetterParameters, absent
 from statesvc.api.dead_letter_replay_models import (
@@ -18,15 +19,6 @@ from statesvc.api.dead_letter_replay_models import (
     ReplayedOne,
     ReplayMany,
     ReplayOne,
-)
-from statesvc.api.dead_letter_words import (
-    discarded_many,
-    obstacle_words,
-    replayed_many,
-    replayed_one,
-    way_words,
-    would_discard,
-    would_replay,
 )
 from statesvc.repair.dead_letters.dead_letter import (
     SENTENCES,
@@ -83,12 +75,12 @@ class RunCursor:
             "carrier_id",
             "kind",
             "cause",
-            kit.Column(way_words, "A replay"),
+            kit.Column(words.way_words, "A replay"),
             kit.Column("replayable", "Can"),
-            kit.Column(obstacle_words, "Cannot"),
+            kit.Column(words.obstacle_words, "Cannot"),
             of="plan",
         ),
-        kit.Sentences(replayed_many),
+        kit.Sentences(words.replayed_many),
     ),
     commands=(kit.Command(name="dead-letters replay", arguments=("ids",)),),
     forms=(
@@ -157,7 +149,7 @@ async def replay_dead_letters(
     tag=_TAG,
     problems=(kit.Code.UNKNOWN_CARRIER, kit.Code.NOT_FOUND, kit.Code.CONFLICT),
     parts=kit.CallParts(summed=("discarded",), left="remaining", repeats=True),
-    view=kit.Sentences(discarded_many),
+    view=kit.Sentences(words.discarded_many),
     commands=(kit.Command(name="dead-letters discard", arguments=("ids",)),),
     forms=(
         kit.Form(
@@ -195,14 +187,14 @@ async def discard_dead_letters(
     problems=(kit.Code.NOT_FOUND, kit.Code.CONFLICT, kit.Code.INVALID_CURSOR),
     deadline_seconds=REPLAY_SECONDS,
     parts=kit.CallParts(summed=("messages", "corrected", "added")),
-    view=kit.Sentences(replayed_one),
+    view=kit.Sentences(words.replayed_one),
     forms=(
         kit.Form(
             path=LIST + "/{id}/replay",
             title="Replay dead letter {id}",
             button="Replay",
             preview="get_dead_letter",
-            would=kit.Sentences(would_replay),
+            would=kit.Sentences(words.would_replay),
             then=LIST + "/{id}",
             section=LIST,
         ),
@@ -269,7 +261,7 @@ async def replay_dead_letter(
             title="Discard dead letter {id}",
             button="Discard",
             preview="get_dead_letter",
-            would=kit.Sentences(would_discard),
+            would=kit.Sentences(words.would_discard),
             then=LIST + "/{id}",
             section=LIST,
             is_drastic=True,
