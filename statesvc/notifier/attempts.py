@@ -27,7 +27,7 @@ from statesvc.telemetry.tracing import TRACEPARENT, span, traceparent_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptResult:
-    """A delivery with its outcome.
+    """A delivery with its outcome, and `end`, its outcome for the limiter.
 
     Without an answer it was not tried: too many attempts ended without a verdict, it is
     `expired`, too old for its type, or its news is too old for its subscription.
@@ -38,6 +38,7 @@ class AttemptResult:
     started_at: datetime
     body: bytes = field(repr=False)
     expired: bool = False
+    end: AttemptEnd | None = None
 
     @property
     def delivered_lag_seconds(self) -> float | None:
@@ -56,27 +57,6 @@ class AttemptResult:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class UnsettledAttempt:
-    """A finished attempt to be settled, and its outcome for the limiter.
-
-    None if it was not sent.
-    """
-
-    result: AttemptResult
-    end: AttemptEnd | None
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """Result of starting a claim: `refused` may not be sent after all; `again`: another claim
-    may find more at once.
-    """
-
-    refused: Sequence[Delivery]
-    again: bool
-
-
 class Attempts:
     """Attempts of a notifier. `wake` is set at each end.
 
@@ -92,7 +72,7 @@ class Attempts:
         settle_within_seconds: float,
     ) -> None:
         # without a bound of its own: permits are returned to the offer only when settled
-        self.ended: asyncio.Queue[UnsettledAttempt] = asyncio.Queue()
+        self.ended: asyncio.Queue[AttemptResult] = asyncio.Queue()
         self.settle_at = math.inf
         """On the monotonic clock."""
         self._context = context
@@ -105,10 +85,9 @@ class Attempts:
 
     def start(
         self, group: asyncio.TaskGroup, offer: Offer, deliveries: Sequence[Delivery]
-    ) -> Started:
-        """Start the deliveries of a claim.
-
-        An answer that came during the claim may forbid some of them.
+    ) -> tuple[list[Delivery], bool]:
+        """Start the deliveries of a claim; return those that an answer which came during the claim
+        forbids, and whether another claim may find more at once.
         """
         # attempts start at the database's time of the claim plus what passed here: no second clock
         # is read
@@ -135,9 +114,7 @@ class Attempts:
             # a replay or a retry would count the wait for itself
             if delivery.attempts == 1 and not delivery.earlier_attempts:
                 self._note_lag(delivery)
-        return Started(
-            refused, self._permits.claimed(offer, found=found, found_retries=found_retries)
-        )
+        return refused, self._permits.claimed(offer, found=found, found_retries=found_retries)
 
     def observe(self) -> None:
         """Make the metrics read how many are in progress."""
@@ -185,11 +162,13 @@ class Attempts:
         )
         # before the attempt is queued for settling: the next offer may already use the permit
         self._permits.give(delivery.subscription_id, permit, end)
-        ended = UnsettledAttempt(
-            AttemptResult(
-                delivery=delivery, answer=answer, started_at=started_at, body=body, expired=expired
-            ),
-            end,
+        ended = AttemptResult(
+            delivery=delivery,
+            answer=answer,
+            started_at=started_at,
+            body=body,
+            expired=expired,
+            end=end,
         )
         self.ended.put_nowait(ended)
         self._settle_within(
@@ -200,7 +179,7 @@ class Attempts:
         # as the last step: until then the drain waits for it
         del self._sending[task]
 
-    def take_ended(self, at_most: int) -> list[UnsettledAttempt]:
+    def take_ended(self, at_most: int) -> list[AttemptResult]:
         """Return those that have ended; when there are more, they are to be settled at once."""
         taken = [self.ended.get_nowait() for _ in range(min(at_most, self.ended.qsize()))]
         self.settle_at = math.inf
@@ -212,11 +191,11 @@ class Attempts:
         self.settle_at = min(self.settle_at, time.monotonic() + seconds)
         self._wake.set()
 
-    def _is_waited_for(self, ended: UnsettledAttempt, claim: int) -> bool:
+    def _is_waited_for(self, ended: AttemptResult, claim: int) -> bool:
         """Return whether a claim may find more once this is settled: behind it, a claim since its
         own may have passed over something.
         """
-        answer, delivery = ended.result.answer, ended.result.delivery
+        answer, delivery = ended.answer, ended.delivery
         delivered = answer is not None and answer.outcome is AttemptOutcome.DELIVERED
         return (
             # a failure moves due times and may open the breaker; a follower and a permit wait for

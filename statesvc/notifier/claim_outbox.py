@@ -7,6 +7,7 @@ needs no rescue. Attempts are counted at the claim, before anything is sent.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
@@ -59,15 +60,6 @@ class Delivery(QueuedNotification):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutboxClaim:
-    """Claim of a notifier: as much as its permits allow, under a lease."""
-
-    worker: str
-    lease_seconds: float
-    offer: Offer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedRows:
     """Rows that a claim leased.
 
@@ -107,18 +99,20 @@ class ClaimedRows:
         ]
 
 
-async def send_claim(pipeline: Sender, request: OutboxClaim) -> Pending[ClaimedRows]:
+async def send_claim(
+    pipeline: Sender, offer: Offer, *, worker: str, lease_seconds: float
+) -> Pending[ClaimedRows]:
     """Lease deliveries, none beyond the offer, in the caller's transaction."""
     # a token a claim: rows of an earlier claim of this notifier are fenced like a stranger's
-    token, offer = uuid4(), request.offer
+    token = uuid4()
     parameters = {
         "limit": offer.free,
         "retry_limit": offer.retries,
         "fresh_free": offer.fresh.free,
         "fresh_retries": offer.fresh.retries,
         "token": token,
-        "worker": request.worker,
-        "lease_seconds": request.lease_seconds,
+        "worker": worker,
+        "lease_seconds": lease_seconds,
         **_known(offer),
     }
 
@@ -252,17 +246,17 @@ async def give_back(
     )
 
 
-class NextDue(NamedTuple):
-    """Time until the next notification may be claimed; None: none waits for its time."""
-
-    seconds: float | None
-
-
-async def send_next_due(pipeline: Sender, offer: Offer) -> Pending[NextDue]:
-    """Query the next due time as known before or after a claim.
+async def send_next_due(pipeline: Sender, offer: Offer) -> Pending[float]:
+    """Query the seconds until the next notification may be claimed, as known before or after a
+    claim; infinite: none waits for its time.
 
     A claimed notification cannot become due before its lease ends.
     """
     known = _known(offer)
     parameters = {name: known[name] for name in ("known_ids", "frees", "not_befores")}
-    return await send(pipeline, _SQL["next_due"], parameters, lambda rows: NextDue(*rows[0]))
+    return await send(
+        pipeline,
+        _SQL["next_due"],
+        parameters,
+        lambda rows: inf if rows[0][0] is None else rows[0][0],
+    )

@@ -32,8 +32,8 @@ from statesvc.database.wakeups.wakeup import LOG, OUTBOX, notify, reconnect_dela
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.files.archive_errors import ArchivedHistoryError, UnreadableArchiveError
-from statesvc.notifier.attempts import Attempts, UnsettledAttempt
-from statesvc.notifier.claim_outbox import ClaimedRows, Delivery, OutboxClaim, give_back, release
+from statesvc.notifier.attempts import AttemptResult, Attempts
+from statesvc.notifier.claim_outbox import ClaimedRows, Delivery, give_back, release
 from statesvc.notifier.context import DatabaseClock, NotifierContext
 from statesvc.notifier.housekeeping import BacklogBound, NotifierUpkeep
 from statesvc.notifier.limiter_board import LimiterBoard
@@ -163,7 +163,7 @@ class Notifier:
         leases fence late ones.
         """
         delays = reconnect_delays(self._jitter)
-        ended: list[UnsettledAttempt] = []
+        ended: list[AttemptResult] = []
         settled_before = False
         while True:
             # before ended attempts are taken, never after: one that ends meanwhile must cause the
@@ -194,7 +194,7 @@ class Notifier:
             if (left := min(self._claim_at, self._attempts.settle_at) - time.monotonic()) > 0:
                 await set_within(self._wake, left)
 
-    def _take_ended(self, ended: list[UnsettledAttempt]) -> None:
+    def _take_ended(self, ended: list[AttemptResult]) -> None:
         """Take ended attempts when it is time to settle them or to claim, unless a group is tried
         again, which stays as it is.
         """
@@ -207,7 +207,7 @@ class Notifier:
             ended += self._attempts.take_ended(SETTLE_MAX)
 
     async def _turn(
-        self, group: asyncio.TaskGroup, ended: list[UnsettledAttempt], *, settled_before: bool
+        self, group: asyncio.TaskGroup, ended: list[AttemptResult], *, settled_before: bool
     ) -> float | None:
         """Take one turn; `ended` is empty when it is settled.
 
@@ -223,13 +223,10 @@ class Notifier:
         may_claim = bool(offer.free) and not self._stopped.is_set()
         turn = Turn(
             worker=self._worker,
-            ended=[one.result for one in ended],
+            ended=tuple(ended),
             settled_before=settled_before,
-            claim=OutboxClaim(
-                worker=self._worker, lease_seconds=self._limits.lease_seconds, offer=offer
-            )
-            if may_claim
-            else None,
+            offer=offer if may_claim else None,
+            lease_seconds=self._limits.lease_seconds,
             claims=claims,
             # a contracted rate moves due times as it is used, so no earlier answer holds
             asks_due=self._has_rates or now >= min(self._ask_due_at, self._due_at),
@@ -260,20 +257,20 @@ class Notifier:
             # the limiter lives by the database's clock, as the leases and due times that it is
             # compared with
             self._clock.set(done.claimed.at)
-            started = self._attempts.start(group, offer, deliveries)
+            refused, again = self._attempts.start(group, offer, deliveries)
             found = len(done.claimed.rows)
             self._priority.claimed(found, has_backlog=found == CLAIM_MAX)
             self._context.telemetry.claims.add(
                 1, {"queue": "outbox", "fill": _fill(found, full=found == offer.free)}
             )
             # an answer during the claim forbade them; uncharged, and free before their leases end
-            if started.refused:
-                await give_back(connection, started.refused, token=done.claimed.token)
+            if refused:
+                await give_back(connection, refused, token=done.claimed.token)
             if any(delivery.has_rate for delivery in deliveries) and not self._has_rates:
                 # from now on each turn asks for the due time; this turn may not have
                 self._has_rates = True
                 return 0.0
-        if failed or started.again:
+        if failed or again:
             return 0.0
         offer = self._permits.offer(self._clock.now(), limit=CLAIM_MAX)
         # before the pause: an attempt that ends during it is settled at once, and its permit
@@ -290,7 +287,7 @@ class Notifier:
         now = time.monotonic()
         self._ask_due_at = now + _NEXT_DUE_SECONDS
         # the millisecond: a due time of zero would spin where the claim cannot take what is due
-        self._due_at = math.inf if done.due.seconds is None else now + max(0.001, done.due.seconds)
+        self._due_at = now + max(0.001, done.due)
 
     def _pause(self, *, asked: bool) -> float:
         """Return the time until the next turn.
@@ -329,21 +326,19 @@ class Notifier:
             _log.error("notified_without_history", why=str(error))
             self._thin |= shipments
 
-    def _settled(self, ended: list[UnsettledAttempt], done: TurnResult) -> None:
+    def _settled(self, ended: list[AttemptResult], done: TurnResult) -> None:
         if not ended:
             return
-        outcomes = Counter(
-            one.result.answer.outcome for one in ended if one.result.answer is not None
-        )
+        outcomes = Counter(one.answer.outcome for one in ended if one.answer is not None)
         for outcome, attempts in outcomes.items():
             self._context.telemetry.notification_attempts.add(attempts, {"outcome": outcome.value})
         log_notices(self._context.telemetry, done.settled.notices)
         if self._context.waker is not None:
             self._context.waker.wake(LOG)
         for one in ended:
-            if (lag := one.result.delivered_lag_seconds) is not None:
+            if (lag := one.delivered_lag_seconds) is not None:
                 self._context.telemetry.delivered_lag.record(lag)
-            subscription_id = one.result.delivery.subscription_id
+            subscription_id = one.delivery.subscription_id
             self._permits.settled(subscription_id, one.end)
             self._attempts.ended.task_done()
             # the offer of the turn did not know of this permit, so its notification was passed over
@@ -390,8 +385,8 @@ class Notifier:
         return self._jitter.uniform(*_SWEEP_SECONDS_WITHOUT_LISTENER)
 
 
-def _is_delivered(one: UnsettledAttempt) -> bool:
-    answer = one.result.answer
+def _is_delivered(one: AttemptResult) -> bool:
+    answer = one.answer
     return answer is not None and answer.outcome is AttemptOutcome.DELIVERED
 
 

@@ -23,20 +23,14 @@ from statesvc.database.pipelined import pipelined_transaction
 from statesvc.database.queries import Pending, Sender, columns, queries, send
 from statesvc.delivery.attempt_entry import EndedNotification, append_ends, record_open_attempts
 from statesvc.delivery.attempt_part import DeliveryAttempt
+from statesvc.delivery.limiter.permits import Offer
 from statesvc.delivery.limiter.signal import pause_asked_for
 from statesvc.delivery.outcome import EndOutcome, RetryLater, next_step
 from statesvc.health.notices import Notice, write_notices
 from statesvc.log.actions import append_actions
 from statesvc.log.batch_row import begin_batch, write_batch
 from statesvc.notifier.attempts import AttemptResult
-from statesvc.notifier.claim_outbox import (
-    ClaimedRows,
-    Delivery,
-    NextDue,
-    OutboxClaim,
-    send_claim,
-    send_next_due,
-)
+from statesvc.notifier.claim_outbox import ClaimedRows, Delivery, send_claim, send_next_due
 from statesvc.notifier.policy import GONE, Disabled, ReceiverOutcomes, disable, note
 
 _SQL = queries("statesvc.notifier", "turn")
@@ -262,7 +256,7 @@ def _detail(finished: AttemptResult) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """Work of a turn. `claim` None: no permit is free.
+    """Work of a turn. `offer` None: no permit is free.
 
     `settled_before`: the outcome of an earlier commit of this group is unknown. `claims`: there
     may be notifications to claim; otherwise only those behind a settled notification are.
@@ -272,7 +266,8 @@ class Turn:
     worker: str
     ended: Sequence[AttemptResult] = ()
     settled_before: bool = False
-    claim: OutboxClaim | None = None
+    offer: Offer | None = None
+    lease_seconds: float = 0.0
     claims: bool = True
     asks_due: bool = False
 
@@ -286,14 +281,14 @@ class TurnResult:
 
     settled: Settled
     claimed: ClaimedRows | None = None
-    due: NextDue | None = None
+    due: float | None = None
 
 
 async def take_turn(connection: AsyncConnection[Any], keyring: Keyring, turn: Turn) -> TurnResult:
     """Commit the turn as a whole."""
     settled = Settled()
     pending_claim: Pending[ClaimedRows] | None = None
-    pending_due: Pending[NextDue] | None = None
+    pending_due: Pending[float] | None = None
     # one transaction saves a commit, and what waited behind a settled notification is claimable in
     # it
     async with pipelined_transaction(connection) as pipeline:
@@ -302,12 +297,14 @@ async def take_turn(connection: AsyncConnection[Any], keyring: Keyring, turn: Tu
                 pipeline, keyring, turn.ended, worker=turn.worker, again=turn.settled_before
             )
         # after the settling: only now the notifications behind the settled ones are claimable
-        if turn.claim is not None and (turn.claims or settled.has_neighbours):
-            pending_claim = await send_claim(pipeline, turn.claim)
+        if turn.offer is not None and (turn.claims or settled.has_neighbours):
+            pending_claim = await send_claim(
+                pipeline, turn.offer, worker=turn.worker, lease_seconds=turn.lease_seconds
+            )
             if turn.asks_due:
                 # after the claim, under the same offer: what was claimed is due only when its lease
                 # ends
-                pending_due = await send_next_due(pipeline, turn.claim.offer)
+                pending_due = await send_next_due(pipeline, turn.offer)
     return TurnResult(
         # after the COMMIT, whose answer brings these rows: asking for them inside would cost a
         # round trip

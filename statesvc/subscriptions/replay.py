@@ -28,7 +28,7 @@ from statesvc.log.fanouts import append_fanouts, repeated_fanouts
 from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.log.parcel_log import parcels_of, read_present_parcels
-from statesvc.subscriptions.sent_notifications import SentNotification
+from statesvc.subscriptions.sent_notifications import NotificationPosition, SentNotification
 
 PAGE_ROWS: Final = 500
 # Transitions that a page reads: a narrow filter costs no more.
@@ -39,15 +39,7 @@ CALL_SECONDS: Final = 15.0
 _SQL = queries("statesvc.subscriptions", "replay")
 
 
-class ReplayPosition(NamedTuple):
-    """Position after the time, the shipment and the sequence by which a range is ordered."""
-
-    at: datetime
-    shipment_id: UUID
-    sequence: int
-
-
-START: Final = ReplayPosition(datetime(1, 1, 1, tzinfo=UTC), UUID(int=0), 0)
+START: Final = NotificationPosition(datetime(1, 1, 1, tzinfo=UTC), UUID(int=0), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +73,7 @@ class RangeProgress:
     """Were in the outbox anyway."""
     delivered: int = 0
     """Left out, because the subscriber has them."""
-    after: ReplayPosition | None = START
+    after: NotificationPosition | None = START
 
 
 class SubscriptionStatus(NamedTuple):
@@ -105,7 +97,7 @@ async def replay(
     request: ReplayRequest,
     *,
     archive: History,
-    after: ReplayPosition = START,
+    after: NotificationPosition = START,
 ) -> RangeProgress:
     """Replay from `after` on, within the bounds of a call. Raises UnreadableArchiveError."""
     # before the pages, from the position on: a call that goes on need not read old months again
@@ -134,15 +126,15 @@ class _Found(NamedTuple):
     delivered: bool
 
     @property
-    def position(self) -> ReplayPosition:
-        return ReplayPosition(self.at, self.shipment_id, self.sequence)
+    def position(self) -> NotificationPosition:
+        return NotificationPosition(self.at, self.shipment_id, self.sequence)
 
 
 async def _page(
     connection: AsyncConnection[Any],
     request: ReplayRequest,
     progress: RangeProgress,
-    after: ReplayPosition,
+    after: NotificationPosition,
 ) -> None:
     bounds = {
         "subscription_id": request.subscription_id,
@@ -154,7 +146,7 @@ async def _page(
     row = await (
         await connection.execute(_SQL["window_end"], {**bounds, "window": WINDOW_ROWS}, binary=True)
     ).fetchone()
-    end = None if row is None else ReplayPosition(*row)
+    end = None if row is None else NotificationPosition(*row)
     window = {
         "end_at": end and end.at,
         "end_shipment_id": end and end.shipment_id,

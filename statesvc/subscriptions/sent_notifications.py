@@ -35,6 +35,8 @@ BodyState = Literal["shown", "not_sent", "erased", "withheld", "unavailable"]
 
 
 class NotificationPosition(NamedTuple):
+    """Position after the time, the shipment and the sequence by which they are ordered."""
+
     at: datetime
     shipment_id: UUID
     sequence: int

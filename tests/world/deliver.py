@@ -14,7 +14,7 @@ from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.notification import Notification, body_of
 from statesvc.delivery.outcome import Answer, AttemptOutcome
 from statesvc.notifier.attempts import AttemptResult
-from statesvc.notifier.claim_outbox import OutboxClaim
+from statesvc.notifier.turn import Turn
 from tests.world.notifier_turns import claim, settle
 
 
@@ -26,7 +26,7 @@ async def deliver(
     body: Callable[[Notification], bytes] = body_of,
 ) -> list[str]:
     """Send whatever may be sent now. Returns the bodies."""
-    asked = OutboxClaim(
+    asked = Turn(
         worker="notifier-1", lease_seconds=60, offer=Permits(256).offer(time.time(), limit=64)
     )
     deliveries = await claim(connection, keyring, asked)

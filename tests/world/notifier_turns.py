@@ -7,19 +7,19 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from statesvc.notifier.attempts import AttemptResult
-from statesvc.notifier.claim_outbox import Delivery, OutboxClaim
+from statesvc.notifier.claim_outbox import Delivery
 from statesvc.notifier.turn import Settled, Turn, take_turn
 
 
 async def claim(
     connection: AsyncConnection[Any],
     keyring: Keyring,
-    asked: OutboxClaim,
+    asked: Turn,
     *,
     thin: frozenset[Any] = frozenset(),
 ) -> list[Delivery]:
     """Lease what may be sent now."""
-    done = await take_turn(connection, keyring, Turn(worker=asked.worker, claim=asked))
+    done = await take_turn(connection, keyring, asked)
     assert done.claimed is not None
     return await done.claimed.deliveries(connection, keyring, thin=thin)
 

@@ -15,14 +15,8 @@ from statesvc.api.subscriptions.subscription_operations import LIST, SCREEN
 from statesvc.api.subscriptions.subscription_words import replayed
 from statesvc.database.wakeups.wakeup import OUTBOX
 from statesvc.http.keys.key_store import Scope
-from statesvc.subscriptions.replay import (
-    CALL_SECONDS,
-    START,
-    ReplayPosition,
-    ReplayRequest,
-    read_status,
-    replay,
-)
+from statesvc.subscriptions.replay import CALL_SECONDS, START, ReplayRequest, read_status, replay
+from statesvc.subscriptions.sent_notifications import NotificationPosition
 
 _DEADLINE_SECONDS: Final = CALL_SECONDS + 15
 
@@ -99,9 +93,9 @@ class RangePosition:
     run_id: UUID
 
     @property
-    def after(self) -> ReplayPosition:
+    def after(self) -> NotificationPosition:
         """The position as the replay takes it."""
-        return ReplayPosition(self.at.astimezone(UTC), self.shipment_id, self.sequence)
+        return NotificationPosition(self.at.astimezone(UTC), self.shipment_id, self.sequence)
 
 
 @kit.operation(

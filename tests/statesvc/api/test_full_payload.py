@@ -10,7 +10,7 @@ import orjson
 from events.vocabulary import Status
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.notification import body_of
-from statesvc.notifier.claim_outbox import OutboxClaim
+from statesvc.notifier.turn import Turn
 from statesvc.subscriptions import subscription_store as store
 from tests.contract import hook_validator
 from tests.world.notifier_turns import claim
@@ -32,7 +32,7 @@ async def bodies(api: Any) -> list[dict[str, Any]]:
     """Return the bodies of what may be sent now, as the next attempt would send it;
     the leases end at once.
     """
-    asked = OutboxClaim(
+    asked = Turn(
         worker="notifier-1", lease_seconds=0, offer=Permits(256).offer(time.time(), limit=64)
     )
     deliveries = await claim(api.connection, api.keyring, asked)
