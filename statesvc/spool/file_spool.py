@@ -91,7 +91,7 @@ class JournalSource:
 
     def _read(self, place: int) -> Portion | None:
         messages: list[SpooledMessage] = []
-        size, place = 0, max(place, self._dropped)
+        size = 0
         while len(messages) < PORTION_MESSAGES and size < PORTION_BYTES:
             frame = self.journal.read(place)
             if frame is None:
@@ -142,8 +142,6 @@ class FileSpool:
             await asyncio.shield(writing)
         except OSError as error:
             raise SpoolRefusedError(error.strerror or "disk failure") from error
-        finally:
-            self._pending_bytes -= size
         self._remember(message)
         return message.message.message_id
 
@@ -206,18 +204,24 @@ class FileSpool:
         async with self._lock:
             if self._group is messages:
                 self._group = []
-            self._end_what_is_over()
-            own = self._own = self._own or self._begin()
-            append = partial(own.journal.append, encode(messages), len(messages))
             try:
-                await asyncio.get_running_loop().run_in_executor(self._executor, append)
-            except OSError:
-                self.end()
-                if not own.journal.size:
-                    # a full disk must not fill up with empty ones
-                    await self.forget(own)
-                raise
-            own.waiting = own.waiting.with_more(messages, own.journal.size - own.waiting.bytes)
+                await self._append(messages)
+            finally:
+                self._pending_bytes -= sum(len(one.message.sealed) for one in messages)
+
+    async def _append(self, messages: list[SpooledMessage]) -> None:
+        self._end_what_is_over()
+        own = self._own = self._own or self._begin()
+        append = partial(own.journal.append, encode(messages), len(messages))
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._executor, append)
+        except OSError:
+            self.end()
+            if not own.journal.size:
+                # a full disk must not fill up with empty ones
+                await self.forget(own)
+            raise
+        own.waiting = own.waiting.with_more(messages, own.journal.size - own.waiting.bytes)
 
     def _remember(self, kept: SpooledMessage) -> None:
         while len(self._known) >= _REMEMBERED:

@@ -70,9 +70,7 @@ class Journal:
             path = folder / f"{time.time_ns():020}-{secrets.token_hex(4)}{SUFFIX}"
             # another process may take an empty one for that of a dead process, and remove it
             with suppress(BlockingIOError):
-                journal = cls(path, is_new=True, sync=sync)
-                sync_folder(folder)
-                return journal
+                return cls(path, is_new=True, sync=sync)
 
     def append(self, payload: bytes, messages: int) -> None:
         """Append a frame. Durable when it returns.
@@ -85,6 +83,8 @@ class Journal:
         while written < len(frame):
             written += os.pwrite(self._file, frame[written:], self.size + written)
         self._sync(self._file)
+        if not self.size:
+            sync_folder(self.path.parent)
         self.size, self.total = self.size + len(frame), total
 
     def read(self, place: int) -> JournalFrame | None:
