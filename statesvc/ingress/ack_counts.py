@@ -16,6 +16,7 @@ import psycopg
 import structlog
 
 from statesvc.background.periodic import Periodic
+from statesvc.bodies.sealed_message import unix_ms_of
 from statesvc.database.pool import Pool
 from statesvc.database.queries import columns, queries
 
@@ -25,7 +26,6 @@ _REMEMBERED_MINUTES: Final = 5
 # Minutes that stay in memory while the database is away.
 _MINUTES_MAX: Final = 24 * 60
 _COLUMNS: Final = ("carrier_ids", "minutes", "accepted", "duplicates", "refused", "last_ats")
-_MS_SHIFT: Final = 80
 _MINUTE_MS: Final = 60_000
 _LAST_SECONDS: Final = 1.0
 
@@ -64,7 +64,7 @@ class AckCounts(Periodic):
 
     def accepted(self, carrier_id: str, message_id: UUID) -> None:
         """Count a message that became durable and is acknowledged, in the minute of its id."""
-        count = self._heard(carrier_id, (message_id.int >> _MS_SHIFT) // _MINUTE_MS)
+        count = self._heard(carrier_id, unix_ms_of(message_id) // _MINUTE_MS)
         count.accepted += 1
         count.last = time.time()
 

@@ -11,7 +11,6 @@ from uuid import UUID
 
 import psycopg
 import structlog
-from psycopg import AsyncConnection
 
 from statesvc.background.periodic import Periodic
 from statesvc.database.queries import columns, queries
@@ -69,19 +68,18 @@ class LimiterBoard(Periodic):
         try:
             # a stop must not wait for a database that is away; rows of the dead are pruned by
             # others
-            async with asyncio.timeout(PUBLISH_SECONDS):
-                await self._withdraw()
+            if self._shown:
+                async with (
+                    asyncio.timeout(PUBLISH_SECONDS),
+                    self._context.pool.connection() as connection,
+                ):
+                    await connection.execute(_SQL["withdraw_all"], {"worker": self._worker})
         except (psycopg.Error, TimeoutError) as error:
             _log.warning("limiter_state_not_withdrawn", error=error)
 
     async def _publish_within(self) -> None:
         async with asyncio.timeout(PUBLISH_SECONDS):
             await self.publish()
-
-    async def _withdraw(self) -> None:
-        if self._shown:
-            async with self._context.pool.connection() as connection:
-                await connection.execute(_SQL["withdraw_all"], {"worker": self._worker})
 
     async def publish(self) -> None:
         """Write changed states, delete forgotten ones."""
@@ -97,8 +95,23 @@ class LimiterBoard(Periodic):
         withdrawn = [one for one in forgotten if one in self._shown]
         if not changed and not withdrawn:
             return
+        rows = [
+            (
+                one,
+                state.limit,
+                state.in_flight,
+                state.mean_latency_seconds,
+                state.breaker.value,
+                None if state.open_until is None else datetime.fromtimestamp(state.open_until, UTC),
+            )
+            for one, state in changed.items()
+        ]
+        of: dict[str, Any] = {"worker": self._worker}
         async with self._context.pool.connection() as connection:
-            await self._write(connection, changed, withdrawn)
+            if rows:
+                await connection.execute(_SQL["publish"], {**of, **columns(rows, _COLUMNS)})
+            if withdrawn:
+                await connection.execute(_SQL["withdraw"], {**of, "subscription_ids": withdrawn})
         # after the write: where that failed, the next pass tries the same again
         for one in withdrawn:
             del self._shown[one]
@@ -110,32 +123,6 @@ class LimiterBoard(Periodic):
             return True
         shown, at = self._shown[subscription_id]
         return shown != state or (state.in_flight > 0 and now > at + REFRESH_SECONDS)
-
-    async def _write(
-        self,
-        connection: AsyncConnection[Any],
-        changed: Mapping[UUID, LimiterState],
-        withdrawn: list[UUID],
-    ) -> None:
-        rows = [
-            (
-                one,
-                state.limit,
-                state.in_flight,
-                state.mean_latency_seconds,
-                state.breaker.value,
-                _instant(state.open_until),
-            )
-            for one, state in changed.items()
-        ]
-        if rows:
-            await connection.execute(
-                _SQL["publish"], {"worker": self._worker, **columns(rows, _COLUMNS)}
-            )
-        if withdrawn:
-            await connection.execute(
-                _SQL["withdraw"], {"worker": self._worker, "subscription_ids": withdrawn}
-            )
 
     def _log_breakers(self, changed: Mapping[UUID, LimiterState]) -> None:
         """Log a breaker that opened, or closed again; the probes between are not worth a line."""
@@ -157,7 +144,3 @@ class LimiterBoard(Periodic):
         states = self._permits.states().values()
         yield sum(state.limit for state in states), {"state": "allowed"}
         yield sum(state.in_flight for state in states), {"state": "used"}
-
-
-def _instant(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -125,10 +125,6 @@ class _Found(NamedTuple):
     waiting: bool
     delivered: bool
 
-    @property
-    def position(self) -> NotificationPosition:
-        return NotificationPosition(self.at, self.shipment_id, self.sequence)
-
 
 async def _page(
     connection: AsyncConnection[Any],
@@ -177,7 +173,7 @@ async def _page(
         progress.put += put
         progress.never_written += never_written
     # a full page may have more within its window; otherwise the whole window is done
-    progress.after = found[-1].position if len(found) == PAGE_ROWS else end
+    progress.after = NotificationPosition(*found[-1][:3]) if len(found) == PAGE_ROWS else end
 
 
 async def _silent(connection: AsyncConnection[Any], missed: Sequence[_Found]) -> set[_Found]:

@@ -65,7 +65,7 @@ class ChildProcess:
                 child = await self._start()
             except OSError as error:
                 deaths += 1
-                pause = self._pause_after(deaths)
+                pause = pause_after(deaths, longest_seconds=self.program.longest_pause_seconds)
                 log.error(  # noqa: TRY400 - there is no more to it
                     "fork_failed", role=self.program.name, why=str(error), delay_seconds=pause
                 )
@@ -88,7 +88,7 @@ class ChildProcess:
                 return
             out_of_memory = exit_code == -signal.SIGKILL and out_of_memory_kills() > memory_kills
             self._record(child.pid, exit_code, out_of_memory=out_of_memory)
-            pause = self._pause_after(deaths)
+            pause = pause_after(deaths, longest_seconds=self.program.longest_pause_seconds)
             log.error(
                 "child_died",
                 role=name,
@@ -110,9 +110,6 @@ class ChildProcess:
     def kill(self) -> None:
         self._stopping.set()
         self._signal(signal.SIGKILL)
-
-    def _pause_after(self, deaths: int) -> float:
-        return pause_after(deaths, longest_seconds=self.program.longest_pause_seconds)
 
     def _record(self, pid: int, exit_code: int, *, out_of_memory: bool) -> None:
         if self.program.deaths is None:
