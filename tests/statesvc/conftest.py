@@ -2,7 +2,9 @@
 line to it that can be cut.
 """
 
+import os
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +31,13 @@ class HandClock:
 
     def __call__(self) -> float:
         return self.seconds
+
+
+async def one(connection: AsyncConnection[Any], statement: str) -> Any:
+    """Return the first value that a statement answers with."""
+    row = await (await connection.execute(statement)).fetchone()
+    assert row is not None
+    return row[0]
 
 
 @pytest.fixture
@@ -59,3 +68,13 @@ async def line(database: Any) -> AsyncIterator[Proxy]:
 @pytest.fixture
 def line_dsn(database: Any, line: Proxy) -> str:
     return make_conninfo(database.service_dsn, host="127.0.0.1", port=line.port)
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder, without any setting."""
+    for name in [*os.environ]:
+        if name == "DATABASE_URL" or name.startswith("STATESVC_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

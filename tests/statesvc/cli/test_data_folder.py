@@ -18,13 +18,6 @@ COMMANDS = (
 NAMES = (b"a,b", b'a"b', b"a\\b", b"a$HOME", b"a`b", b"a\rb", b"a\xffb")
 
 
-@pytest.fixture
-def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def refusal(arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
     """Return the sentence with which the command refuses the folder."""
     os.environ["STATESVC_DATA_DIR"] = os.fspath(folder)

@@ -13,12 +13,9 @@ from statesvc.settings.service_settings import load_settings
 
 
 @pytest.fixture(autouse=True)
-def _bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Clear the environment; whatever a command adds to it goes again, too."""
-    for name in [name for name in os.environ if name.startswith(("STATESVC_", "DATABASE_URL"))]:
-        monkeypatch.delenv(name)
+def _bare_environment(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    """Take what a command adds to the environment away again."""
     monkeypatch.setattr(os, "environ", os.environ.copy())
-    monkeypatch.chdir(tmp_path)
 
 
 def test_every_setting_is_written_with_its_meaning_and_what_is_commented_out_is_the_default(

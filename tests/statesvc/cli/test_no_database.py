@@ -7,7 +7,6 @@ A new command is covered when it is added.
 
 import argparse
 import io
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -103,19 +102,10 @@ def command_lines() -> list[list[str]]:
     ]
 
 
-@pytest.fixture
-def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in os.environ:
-        if name == "DATABASE_URL" or name.startswith("STATESVC_"):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.stdin", io.StringIO())
-    return tmp_path
-
-
 def test_a_command_without_data_says_so_and_writes_nothing(
-    empty: Path, capsys: pytest.CaptureFixture[str]
+    empty: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     for arguments in command_lines():
         ended = main(arguments)
         printed = capsys.readouterr()

@@ -16,6 +16,7 @@ from statesvc.database.service_connection import RetryingConnection
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.wakeup import connect_direct
 from tests.soak.proxy import proxy_to
+from tests.statesvc.conftest import one
 from tests.world.postgres import Server
 
 LIMITS = PoolLimits(
@@ -33,12 +34,6 @@ _LOCK = "SELECT carrier_id FROM statesvc.lane WHERE carrier_id = '' FOR UPDATE"
 async def pool(database: Any) -> AsyncIterator[Pool]:
     async with make_pool(database.service_dsn, name="statesvc test", limits=LIMITS) as opened:
         yield opened
-
-
-async def one(connection: AsyncConnection[Any], statement: str) -> Any:
-    row = await (await connection.execute(statement)).fetchone()
-    assert row is not None
-    return row[0]
 
 
 async def test_each_connection_has_its_limits_and_its_name(pool: Pool) -> None:

@@ -14,6 +14,7 @@ from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.database.queries import Sender
 from statesvc.database.session_settings import SESSION_SETTINGS
 from tests.acceptance.forced_settings import PARSING
+from tests.statesvc.conftest import one
 from tests.world.pgbouncer import pooled
 from tests.world.postgres import Server
 
@@ -118,7 +119,7 @@ async def test_settings_forced_after_a_server_connection_was_opened_reach_no_sta
     async with await AsyncConnection.connect(
         through, autocommit=True, prepare_threshold=None
     ) as stranger:
-        old = await server_process(stranger)
+        old = await one(stranger, "SELECT pg_backend_pid()")
         with psycopg.connect(server.superuser_dsn, autocommit=True) as admin:
             for setting, value in PARSING.items():
                 admin.execute(f"ALTER DATABASE \"{name}\" SET {setting} = '{value}'")
@@ -127,8 +128,8 @@ async def test_settings_forced_after_a_server_connection_was_opened_reach_no_sta
         ) as pool:
             await pool.wait()
             async with pool.connection() as connection, stranger.transaction():
-                assert await server_process(stranger) == old
-                assert await server_process(connection) != old
+                assert await one(stranger, "SELECT pg_backend_pid()") == old
+                assert await one(connection, "SELECT pg_backend_pid()") != old
                 assert await settings_of(connection) == ours
                 async with connection.transaction():
                     assert await settings_of(connection) == ours
@@ -140,12 +141,6 @@ async def test_settings_forced_after_a_server_connection_was_opened_reach_no_sta
                     "SELECT (%(times)s::timestamptz[])[1]", {"times": [None]}
                 )
                 assert await unknown.fetchone() == (None,)
-
-
-async def server_process(connection: AsyncConnection[Any]) -> int:
-    row = await (await connection.execute("SELECT pg_backend_pid()")).fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 async def test_a_connection_may_choose_the_isolation_of_its_transactions(pool: Pool) -> None:

@@ -25,6 +25,7 @@ from statesvc.database.sql_errors import Failure, ServerSilentError, failure
 from tests.acceptance.forced_settings import LIMITS as FORCED_LIMITS
 from tests.acceptance.forced_settings import PARSING
 from tests.soak.proxy import proxy_to
+from tests.statesvc.conftest import one
 from tests.world.postgres import Server
 
 LIMITS = PoolLimits(
@@ -32,12 +33,6 @@ LIMITS = PoolLimits(
 )
 SLACK_SECONDS = 3.0
 FORCED = PARSING | FORCED_LIMITS
-
-
-async def one(connection: AsyncConnection[Any], statement: str, *arguments: Any) -> Any:
-    row = await (await connection.execute(statement, arguments or None)).fetchone()
-    assert row is not None
-    return row[0]
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Settings that a role could not work with are refused in one line; connections become pools."""
 
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,15 +56,6 @@ BROKEN = [
         "missing.pem cannot be read",
     ),
 ]
-
-
-@pytest.fixture
-def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in os.environ:
-        if name == "DATABASE_URL" or name.startswith("STATESVC_"):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.mark.parametrize("command", ["up", *ROLES])
