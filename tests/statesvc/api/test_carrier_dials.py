@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import orjson
 import pytest
 
 from statesvc.database.wakeups.wakeup import READY_NOW
@@ -48,3 +49,8 @@ async def test_a_quota_is_set_in_parts_and_listed(api: Any) -> None:
     assert (last["weight"], last["in_flight_max"], last["why"]) == (2, None, "mended")
     assert (await api.get("/v1/quotas", scopes="ops")).body["items"] == [last]
     assert api.woken == [*READY_NOW] * 3
+    ((verb, canonical), *_) = await api.rows(
+        "SELECT verb, canonical FROM statesvc.action WHERE target = 'carrier ups' ORDER BY batch_id"
+    )
+    said = {"in_flight_max": 100, "weight": "0.5", "why": "their gateway loops"}
+    assert (verb, orjson.loads(canonical)["details"]) == ("set_quota", said)

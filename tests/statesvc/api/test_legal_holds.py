@@ -47,6 +47,8 @@ async def test_a_hold_is_placed_listed_and_released(api: Any, scan: Any) -> None
     assert (
         len((await api.get(PATH, scopes="audit", params={"released": "true"})).body["items"]) == 1
     )
+    query = "SELECT verb FROM statesvc.action WHERE target = 'shipment ups 1Z99' ORDER BY batch_id"
+    assert await api.rows(query) == [("place_legal_hold",), ("release_legal_hold",)]
 
 
 async def test_a_number_that_nothing_is_known_of_is_refused(api: Any) -> None:

@@ -29,6 +29,9 @@ async def test_they_are_paged_newest_first_and_unseen_ones_filtered(api: Any) ->
     assert again.body == seen.body, "who saw it first stays"
     unseen = (await api.get(PATH, scopes="ops", params={"unseen": "true"})).body["items"]
     assert [one["target"][-1] for one in unseen] == ["3", "2", "1", "0"]
+    assert await api.rows(
+        "SELECT actor, target FROM statesvc.action WHERE verb = 'notice.seen'"
+    ) == [(seen.body["seen_by"], f"notice {newest['notice_id']}")]
 
 
 async def test_strange_ones_are_refused(api: Any) -> None:

@@ -348,8 +348,8 @@ async def test_a_number_that_was_never_seen_can_be_erased(harness: WorkerHarness
     assert await seen(harness) == set()
     assert await harness.value("SELECT status FROM statesvc.shipment") == "delivered"
     assert (await rebuild(harness).compare())[1] == []
-    assert await harness.rows("SELECT target FROM statesvc.action") == [
-        (f"shipment {shipment('A1')}",)
+    assert await harness.rows("SELECT actor, verb, target FROM statesvc.action") == [
+        ("tester", "erase", f"shipment {shipment('A1')}")
     ]
 
 
