@@ -7,7 +7,6 @@ clients soon ask for the same pages.
 import asyncio
 import random
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,7 +41,7 @@ class FramePage:
 
 
 class Pages:
-    """Clients that are behind read in turn: together they hold a connection."""
+    """Clients read in turn: those that are behind hold a connection together, the others another."""
 
     def __init__(
         self, pool: Connections, archive: History, *, entries_max: int = ENTRIES_MAX
@@ -50,7 +49,7 @@ class Pages:
         self._pool = pool
         self._entries_max = entries_max
         self._archive = archive
-        self._one_at_a_time = asyncio.Semaphore(1)
+        self._turns = {is_behind: asyncio.Semaphore(1) for is_behind in (False, True)}
         self._readings: dict[tuple[int, int], asyncio.Task[FramePage]] = {}
         self._size = 0
         self._jitter = random.Random()  # noqa: S311 - spreads tries, guards nothing
@@ -96,7 +95,7 @@ class Pages:
         while True:
             try:
                 # the semaphore first: who waits for the turn must not hold a connection
-                async with self._one_at_a_time if self.is_behind(begin) else nullcontext():
+                async with self._turns[self.is_behind(begin)]:
                     return await self._page(begin, epoch)
             except psycopg.Error as error:
                 _log.warning("stream_not_read", error=error)

@@ -5,7 +5,8 @@ client or the writers do.
 import asyncio
 import random
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -14,11 +15,13 @@ from psycopg import AsyncConnection
 from pydantic import TypeAdapter
 
 from events.vocabulary import Status
+from statesvc.addons.stream.frame_pages import Pages
 from statesvc.addons.stream.streams import StreamLimits
 from statesvc.api.transition_operations import StreamedTransition
 from statesvc.database.queries import queries
 from statesvc.http.keys.key_store import Scope, create_key
 from statesvc.log.feed import recorded_span
+from statesvc.log.history import History
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.addons.stream.conftest import STREAM_LIMITS, Stage
 from tests.world.database import without_triggers
@@ -264,6 +267,28 @@ async def test_a_page_is_read_once_for_all(staged: Callable[..., Any]) -> None:
         assert taken <= 5 * 3
         for source in sources:
             await source.__aexit__(None, None, None)
+
+
+async def test_clients_that_come_back_at_many_places_share_two_connections(
+    stage: Stage,
+) -> None:
+    await stage.move([f"1Z{place}" for place in range(9)])
+    await stage.publish()
+    held = most = 0
+
+    class Counting:
+        @asynccontextmanager
+        async def connection(self) -> AsyncIterator[Any]:
+            nonlocal held, most
+            held, most = held + 1, max(most, held + 1)
+            # as long as many entries take
+            await asyncio.sleep(0.01)
+            yield stage.log.connection
+            held -= 1
+
+    pages: Any = Pages(Counting(), History(None))
+    await asyncio.gather(*(pages.read(place, epoch=1) for place in range(30)))
+    assert most <= 2
 
 
 async def test_the_streams_of_a_key_and_of_the_process_are_bounded(
