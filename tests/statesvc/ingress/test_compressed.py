@@ -159,6 +159,22 @@ async def test_bodies_get_their_room_in_the_order_in_which_they_came() -> None:
     await asyncio.gather(*tasks)
 
 
+async def test_each_lane_leaves_room_for_the_other() -> None:
+    memory = MemoryBound(100, wait_seconds=10)
+    assert memory.take(75, is_large=True)
+    waiting = asyncio.create_task(memory.admit(10, is_large=True))
+    await settle()
+    assert not waiting.done()
+    assert memory.take(20), "small bodies do not wait for large ones"
+    memory.give_back(75, is_large=True)
+    await waiting
+    memory.give_back(10, is_large=True)
+    memory.give_back(20)
+    assert memory.take(75)
+    assert not memory.take(1)
+    assert memory.take(20, is_large=True)
+
+
 async def test_one_body_alone_may_take_more_than_its_lane() -> None:
     memory = MemoryBound(100)
     assert memory.take(100, is_large=True)

@@ -151,6 +151,16 @@ async def test_after_the_last_retry_there_is_a_dead_letter_and_the_next_one_goes
     ]
 
 
+async def test_a_paused_subscription_gets_nothing(world: Any, receiver: Any) -> None:
+    await world.notified_shipment(1)
+    ((subscription_id,),) = await world.rows("SELECT subscription_id FROM statesvc.subscription")
+    await store.change_state(world.connection, subscription_id, "pause", actor="key:test")
+    async with world.notifier():
+        await world.wake()
+        await asyncio.sleep(0.1)
+    assert receiver.received == []
+
+
 async def test_a_rotation_signs_with_both_secrets_until_the_grace_is_over(
     world: Any, receiver: Any, until: Any
 ) -> None:
