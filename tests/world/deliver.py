@@ -14,8 +14,8 @@ from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.notification import Notification, body_of
 from statesvc.delivery.outcome import Answer, AttemptOutcome
 from statesvc.notifier.attempts import AttemptResult
-from statesvc.notifier.turn import Turn
-from tests.world.notifier_turns import claim, settle
+from statesvc.notifier.claim_outbox import Delivery
+from statesvc.notifier.turn import Turn, take_turn
 
 
 async def deliver(
@@ -37,5 +37,18 @@ async def deliver(
         )
         for one in sorted(deliveries, key=lambda one: one.sequence)
     ]
-    await settle(connection, keyring, finished, worker="notifier-1")
+    await take_turn(connection, keyring, Turn(worker="notifier-1", ended=finished))
     return [one.body.decode() for one in finished]
+
+
+async def claim(
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    asked: Turn,
+    *,
+    thin: frozenset[Any] = frozenset(),
+) -> list[Delivery]:
+    """Lease what may be sent now."""
+    done = await take_turn(connection, keyring, asked)
+    assert done.claimed is not None
+    return await done.claimed.deliveries(connection, keyring, thin=thin)

@@ -12,7 +12,6 @@ from events.clear_part import clear_raw, known_texts, restored
 from events.errors import UnreadableMessageError
 from events.event import Reading
 from events.parsing.meanings import Meaning
-from events.text_proposals import stated_status
 from events.vocabulary import Kind, Status
 from tests.events.carriers.carrier_fixtures import fixture_paths, read
 from tests.events.carriers.golden import released_changes
@@ -80,10 +79,6 @@ def readings(carrier_id: str, body: bytes) -> tuple[Reading, ...]:
         return read(CARRIERS[carrier_id], body).readings
     except UnreadableMessageError:
         return ()
-
-
-def test_the_text_states_that_the_parcel_is_lost() -> None:
-    assert stated_status(LOST) is Status.LOST
 
 
 @pytest.mark.parametrize("carrier_id", OUR_CARRIERS)

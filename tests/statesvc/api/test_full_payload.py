@@ -13,7 +13,7 @@ from statesvc.delivery.notification import body_of
 from statesvc.notifier.turn import Turn
 from statesvc.subscriptions import subscription_store as store
 from tests.contract import hook_validator
-from tests.world.notifier_turns import claim
+from tests.world.deliver import claim
 
 THIN = {"carrier_id", "tracking_number", "from", "to", "occurred_at", "sequence"}
 

@@ -79,6 +79,12 @@ async def is_sealed(log: LogBuilder, size: int) -> bool:
     return bool(rows[0][0] >= size)
 
 
+async def act_and_be_sealed(log: LogBuilder, waker: Waker, size: int, seconds: float = 10) -> None:
+    await log.act()
+    waker.wake(LOG)
+    await until(lambda: is_sealed(log, size), seconds)
+
+
 async def test_what_is_committed_is_sealed_at_the_wake_up(database: Any) -> None:
     async with log_builder(database) as log, running(database) as (sealer, waker):
         await until(lambda: sealer.leads)
@@ -107,9 +113,7 @@ async def test_one_leads_and_the_other_takes_over(
             assert (first.leads, second.leads) == (True, False)
             first.stop()
             await until(lambda: second.leads)
-            await log.act()
-            waker.wake(LOG)
-            await until(lambda: is_sealed(log, 1))
+            await act_and_be_sealed(log, waker, 1)
 
 
 async def test_a_leader_that_loses_its_connection_leads_again(database: Any) -> None:
@@ -122,9 +126,7 @@ async def test_a_leader_that_loses_its_connection_leads_again(database: Any) -> 
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE application_name = 'statesvc sealer' AND datname = current_database()"
             )
-        await log.act()
-        waker.wake(LOG)
-        await until(lambda: is_sealed(log, 1))
+        await act_and_be_sealed(log, waker, 1)
 
 
 async def test_a_sealer_that_refuses_says_why_and_signs_nothing(
@@ -184,9 +186,7 @@ async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(
         await LogBuilder(paused, log.keyring).append(scan("1ZPAUSED", 3, None), commit=False)
         for size in range(3, 7):
             await asyncio.sleep(0.06)
-            await log.act()
-            waker.wake(LOG)
-            await until(lambda size=size: is_sealed(log, size))  # type: ignore[misc]
+            await act_and_be_sealed(log, waker, size)
         await paused.commit()
         await log.append(scan("1ZPAUSED", 4, None))
         waker.wake(LOG)
@@ -226,9 +226,7 @@ async def test_nothing_that_stays_open_stalls_the_sealer(database: Any) -> None:
         )
         try:
             for size in range(1, 6):
-                await log.act()
-                waker.wake(LOG)
-                await until(lambda size=size: is_sealed(log, size), seconds=2)  # type: ignore[misc]
+                await act_and_be_sealed(log, waker, size, seconds=2)
             assert not index.done()
         finally:
             await preparing.rollback()
@@ -262,9 +260,7 @@ async def test_a_lead_behind_a_network_that_never_answers_is_ended_and_taken_aga
             await until(lambda: sealer.leads)
             before = await _lead_of(log)
             proxy.swallow()
-            await log.act()
-            waker.wake(LOG)
-            await until(lambda: is_sealed(log, 1), seconds=15)
+            await act_and_be_sealed(log, waker, 1, seconds=15)
             assert await _lead_of(log) != before
             assert sealer.blocked is None
 

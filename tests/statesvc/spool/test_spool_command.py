@@ -52,22 +52,6 @@ async def test_drain_stores_what_an_ended_ingress_left_once(
     assert await shell.json("spool", "list") == []
 
 
-async def test_drain_leaves_the_journal_of_a_running_ingress_to_it(
-    database: Database,
-    shell: Shell,
-    tmp_path: Path,
-    keyring: Keyring,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    use(database, monkeypatch)
-    monkeypatch.setenv("STATESVC_SPOOL_URL", f"file://{tmp_path}")
-    spool = FileSpool(tmp_path, BOUNDS)
-    await spool.keep(sealed(keyring, "its own"))
-    assert "stored 0 messages" in await shell("spool", "drain")
-    await spool.close()
-    assert "stored 1 messages" in await shell("spool", "drain")
-
-
 @pytest.mark.usefixtures("own_processes")
 async def test_drain_waits_for_servers_and_says_where_it_cannot_read(
     database: Database,

@@ -1,13 +1,20 @@
-"""Dedupe rows: what a scan carries stands in its own, and other envelopes and later recipes
-find the scan by aliases.
+"""Identity of a scan and of its number: what a scan carries stands in its own dedupe row, other
+envelopes, later recipes and zones of an account find the scan again, and a number is shown as the
+newest push prints it.
 """
 
+import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from events.carriers import CARRIERS
 from events.identity.recipe import Recipe
 from events.identity.recipes import RECIPES
+from projections.row import rebuilt_row
+from statesvc.log.json_compression import decompress_json
+from statesvc.shipments.shipment_list import PrintedNumber, look_up_numbers
 from tests.statesvc.worker.test_worker_together import process_after_the_other
 from tests.world.worker_harness import CARRIER_ID, WorkerHarness, push_body
 
@@ -86,3 +93,68 @@ async def test_facts_that_a_statement_leaves_out_contradict_nothing(harness: Wor
     assert await harness.value("SELECT count(*) FROM statesvc.conflict") == 0
     await harness.ingest({**native, "city": "Shelbyville"}, envelope=2)
     assert await harness.rows("SELECT octet_length(facts_digest) FROM statesvc.conflict") == [(33,)]
+
+
+def shippo(status: str) -> bytes:
+    event = {"status": "TRANSIT", "status_date": "2026-03-01T10:00:00Z"}
+    return json.dumps({"tracking_number": "9", "eta": status, "tracking_history": [event]}).encode()
+
+
+async def test_the_zone_stands_in_the_version_and_a_scan_is_not_appended_again_in_another(
+    harness: WorkerHarness,
+) -> None:
+    zoned = {**CARRIERS, "shippo": CARRIERS["shippo"].in_zones("Asia/Ho_Chi_Minh")}
+    harness.context = replace(harness.context, carriers=zoned)
+    await harness.push(shippo("1"), carrier_id="shippo")
+    await harness.work()
+    harness.context = replace(harness.context, carriers=CARRIERS)
+    await harness.push(shippo("2"), carrier_id="shippo")
+    await harness.work()
+    rows = await harness.rows(
+        "SELECT normalizer, occurred_at, occurred_offset_seconds FROM statesvc.event"
+    )
+    assert rows == [("shippo@1+zAsia/Ho_Chi_Minh", datetime(2026, 3, 1, 3, tzinfo=UTC), 7 * 3600)]
+
+
+BARE, LABEL = "340434161095002710", "00340434161095002710"
+
+
+def push(number: str, minute: int) -> bytes:
+    event = (
+        f'<data name="piece-event" event-timestamp="30.03.2026 11:0{minute}" ice="LDTMV"'
+        ' ric="MVMTV" standard-event-code="AA"/>'
+    )
+    piece = (
+        f'<data name="piece-shipment" piece-code="{number}"><data'
+        f' name="piece-event-list">{event}</data></data>'
+    )
+    return f'<data name="piece-shipment-list" code="0">{piece}</data>'.encode()
+
+
+@pytest.mark.parametrize("prints", [(BARE, LABEL), (LABEL, BARE)])
+async def test_the_zeros_of_a_label_are_shown_as_printed_last(
+    harness: WorkerHarness, prints: tuple[str, str]
+) -> None:
+    harness.context = replace(harness.context, carriers=CARRIERS)
+    for minute, number in enumerate(prints):
+        await harness.push(push(number, minute), carrier_id="dhl_parcel_de")
+        await harness.work()
+    events = await harness.rows(
+        "SELECT shipment_id, canonical FROM statesvc.event ORDER BY version"
+    )
+    history = [decompress_json(canonical) for _, canonical in events]
+    assert [
+        f'"tracking_number":"{number}"'.encode() in event
+        for number, event in zip(prints, history, strict=True)
+    ] == [True, True]
+    for carrier_id in ("dhl_parcel_de", None):
+        asked = [PrintedNumber(number, carrier_id) for number in (BARE, LABEL)]
+        found = await look_up_numbers(harness.connection, asked)
+        assert [[shipment["tracking_number"] for shipment in each] for each in found] == [
+            [prints[-1]]
+        ] * 2
+    assert await harness.rows("SELECT number, tracking_number FROM statesvc.shipment") == [
+        (BARE, prints[-1])
+    ]
+    rebuilt = rebuilt_row(events[0][0], history)
+    assert (rebuilt.number, rebuilt.tracking_number) == (BARE, prints[-1])
