@@ -83,18 +83,6 @@ async def test_a_silent_database_has_a_third_of_a_second(site: Site, line: Proxy
     await stored(site, 2)
 
 
-async def test_a_message_stored_and_spooled_is_one_message(site: Site, database: Any) -> None:
-    """The database stores it, but answers too late."""
-    await acknowledged(site, "before")
-    async with await AsyncConnection.connect(database.owner_dsn) as blocker:
-        await blocker.execute("LOCK TABLE statesvc.receipt IN SHARE MODE")
-        message_id, duplicate = await acknowledged(site, "slow")
-        assert not duplicate
-    rows = await stored(site, 2)
-    assert [row[0] for row in rows][-1] == message_id
-    assert await site.rows("SELECT count(*) FROM statesvc.body") == [(2,)]
-
-
 async def test_a_retry_of_a_stored_message_resolves_by_its_own_id(
     site: Site, line: Proxy, database: Any
 ) -> None:
@@ -151,19 +139,6 @@ async def test_where_neither_takes_it_the_push_is_refused(
         while not site.group_commit.breaker.is_closed:  # noqa: ASYNC110 - of the service
             await asyncio.sleep(0.05)
     assert (await site.post("a"))[0] == 200
-
-
-async def test_the_messages_of_a_dead_process_are_stored_by_the_next(
-    serve: Serve, line_dsn: str, tmp_path: Path, keyring: Any
-) -> None:
-    dead = FileSpool(tmp_path, BOUNDS)
-    message = sealed(keyring, "of the dead")
-    await dead.keep(message)
-    await dead.close()
-    site = await serve(dsn=line_dsn, spool=FileSpool(tmp_path, BOUNDS))
-    rows = await stored(site, 1)
-    assert rows[0][0] == message.message.message_id
-    assert await site.rows("SELECT count(*) FROM statesvc.spool") == [(1,)]
 
 
 async def test_a_restored_database_gets_what_the_spool_still_keeps(

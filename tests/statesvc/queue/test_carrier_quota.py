@@ -52,17 +52,6 @@ async def test_a_light_carrier_is_served_in_its_turn_among_more_carriers_than_pl
     assert 0 < served["light"] < min(served[f"c{n}"] for n in range(10))
 
 
-async def test_a_lease_that_ended_keeps_its_place_until_it_is_taken_over(inbox: Any) -> None:
-    await inbox.set_quota("bounded", in_flight_max=2)
-    await inbox.put(*["bounded"] * 4)
-    assert len(await inbox.claim()) == 2
-    await inbox.expire()
-    (one,), (two,) = await inbox.claim(), await inbox.claim()
-    assert (one.rescued_from, two.rescued_from) == ("w", "w")
-    assert await inbox.claim(sweep=True) == []
-    assert await inbox.value(IN_FLIGHT) == 2
-
-
 async def test_what_is_parked_waits_for_room_like_any_other(inbox: Any) -> None:
     ((parked, _),) = await inbox.put("bounded")
     await inbox.claim()

@@ -63,18 +63,6 @@ async def test_the_published_file_holds_the_newest_head(database: Any, tmp_path:
         assert sorted(os.listdir(tmp_path)) == ["checkpoint"]  # noqa: PTH208
 
 
-async def test_a_restored_backup_is_not_signed_over(database: Any, tmp_path: Path) -> None:
-    file = tmp_path / "checkpoint"
-    async with log_builder(database, Publication(file=file, origin="log.example/tests")) as log:
-        await two_passes(log)
-        await as_attacker(database, *RESTORE)
-        with pytest.raises(RefusalError, match="has 2 entries, the database 1: it was restored"):
-            await log.seal()
-        # without the file nobody would have known
-        log.publication = replace(log.publication, file=None)
-        assert (await log.seal()).tree_size == 2
-
-
 async def test_a_restored_backup_that_went_on_differently_is_not_signed_over(
     database: Any, tmp_path: Path
 ) -> None:

@@ -188,19 +188,6 @@ def test_without_news_the_retries_turn_comes_at_once() -> None:
     assert permits.offer(1, limit=64).known.get(subscription_id, offer.fresh).retries == 1
 
 
-def test_what_waits_for_a_permit_is_claimed_when_one_is_free() -> None:
-    permits, subscription_id = Permits(16), uuid4()
-    offer = permits.offer(0, limit=64)
-    for _ in range(offer.fresh.free):
-        permits.take(subscription_id, 0, is_retry=False)
-    permits.claimed(
-        offer, found=Counter({subscription_id: offer.fresh.free}), found_retries=Counter()
-    )
-    assert permits.wants_more(subscription_id)
-    permits.claimed(permits.offer(0, limit=64), found=Counter(), found_retries=Counter())
-    assert permits.wants_more(subscription_id), "it could not be offered anything"
-
-
 def test_retries_that_were_withheld_are_claimed_after_news_that_earned_them() -> None:
     permits, subscription_id, count = Permits(256), uuid4(), 0
     while permits.offer(0, limit=64).known.get(subscription_id, FRESH).retries:
