@@ -2,16 +2,12 @@
 and at a stop what is under way ends or goes back.
 """
 
-from typing import Any
-
-import pytest
 import asyncio
 import contextlib
 from typing import Any
 
 import pytest
 from aiohttp import web
-
 
 pytestmark = pytest.mark.slow
 NOT_BY_ITSELF = 3600.0
@@ -102,9 +98,6 @@ async def test_a_notifier_that_lost_its_lease_settles_nothing(
     assert await world.outbox() == [(shipment_id, 1, 1, True)]
     assert await world.attempts() == [("delivered", 204, 1)]
     assert await world.ends() == []
-
-
-pytestmark = pytest.mark.slow
 
 
 async def test_a_stop_lets_what_is_in_flight_finish(world: Any, receiver: Any, until: Any) -> None:
