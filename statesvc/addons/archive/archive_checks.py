@@ -9,11 +9,10 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from statesvc.addons.archive.archive_identity import (
+    SQL,
     ArchiveRefusedError,
     archived_files,
     ledger_faults,
-    read_archive_failures,
-    read_refusal,
 )
 from statesvc.addons.archive.day import DayRecord, archives, due_days
 from statesvc.addons.archive.month import Month, due_months
@@ -27,23 +26,21 @@ from statesvc.settings.service_settings import Settings
 
 async def _find(connection: AsyncConnection[Any]) -> list[Finding]:
     found = []
-    if (refusal := await read_refusal(connection)) is not None:
-        text = (
-            f"for {duration(refusal.seconds)} nothing is archived and nothing leaves the database:"
-            f" {refusal.why}"
-        )
+    for why, seconds in await _rows(connection, "read_refusal"):
+        text = f"for {duration(seconds)} nothing is archived and nothing leaves the database: {why}"
         found.append(
             Finding(urgency=Urgency.NOW, about="archive", text=text, page="ArchiveRefused")
         )
-    for failure in await read_archive_failures(connection):
-        text = (
-            f"{failure.periods:,} {failure.unit} cannot be archived and stay in the database; the"
-            f" last: {failure.why}"
-        )
+    for unit, periods, why in await _rows(connection, "read_failures"):
+        text = f"{periods:,} {unit} cannot be archived and stay in the database; the last: {why}"
         found.append(
             Finding(urgency=Urgency.HUMAN, about="archive", text=text, page="ArchiveRefused")
         )
     return found
+
+
+async def _rows(connection: AsyncConnection[Any], name: str) -> list[tuple[Any, ...]]:
+    return await (await connection.execute(SQL[name])).fetchall()
 
 
 CHECK: Final = OwnCheck("archive", "refuses nothing", _find)

@@ -10,7 +10,6 @@ import asyncio
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
@@ -160,37 +159,6 @@ def _mark(folder: ArchivePath, marker: str) -> None:
     # each new name is durable only with its folder
     for place in (folder / marker, folder, *(place.parent for place in created)):
         sync(place)
-
-
-class ArchiveRefusal(NamedTuple):
-    why: str
-    since: datetime
-    seconds: float
-
-
-class ArchiveFailure(NamedTuple):
-    """Days or months (`unit`) that could not be archived and are still in the database; `why`
-    is that of the last try.
-    """
-
-    unit: str
-    periods: int
-    why: str
-
-
-async def read_refusal(connection: Connection) -> ArchiveRefusal | None:
-    """Return the refusal; None: the last pass found the archive as it should be, or
-    there was none lately.
-    """
-    row = await (await connection.execute(SQL["read_refusal"])).fetchone()
-    return None if row is None else ArchiveRefusal(*row)
-
-
-async def read_archive_failures(connection: Connection) -> list[ArchiveFailure]:
-    return [
-        ArchiveFailure(*row)
-        for row in await (await connection.execute(SQL["read_failures"])).fetchall()
-    ]
 
 
 class NotLostError(RuntimeError):

@@ -21,9 +21,9 @@ ON CONFLICT (one_row) DO UPDATE SET why = excluded.why, noted_at = excluded.note
 DELETE FROM statesvc.archive_refusal;
 
 -- name: read_refusal
--- Return why nothing is archived, and since when. Passes note it again within the hour: what is older was noted by a worker that archives
+-- Return why nothing is archived, and for how long. Passes note it again within the hour: what is older was noted by a worker that archives
 -- no more.
-SELECT r.why, r.since, extract(epoch FROM statesvc.clock() - r.since)::float8 FROM statesvc.archive_refusal r
+SELECT r.why, extract(epoch FROM statesvc.clock() - r.since)::float8 FROM statesvc.archive_refusal r
 WHERE r.noted_at > statesvc.clock() - interval '3 hours';
 
 -- name: read_failures

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from statesvc.addons.archive import archive_pass, day_pass
-from statesvc.addons.archive.archive_identity import MARKER, ArchiveIdentity, read_refusal
+from statesvc.addons.archive.archive_checks import CHECK
+from statesvc.addons.archive.archive_identity import MARKER, ArchiveIdentity
 from statesvc.api.service_status import read_status
 from statesvc.files.archive_folder import read_back
 from statesvc.health.finding import Urgency
@@ -96,7 +97,7 @@ async def test_nothing_leaves_the_database_until_the_archive_is_back(
         True,
         None,
     )
-    assert await read_refusal(archiver.harness.connection) is None
+    assert await CHECK.find(archiver.harness.connection) == []
 
 
 @pytest.mark.parametrize("break_it", [empty, partly_there])

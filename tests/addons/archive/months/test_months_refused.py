@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from statesvc.addons.archive.archive_identity import MARKER, read_refusal
+from statesvc.addons.archive.archive_checks import CHECK
+from statesvc.addons.archive.archive_identity import MARKER
 from tests.addons.archive.months import dying
 from tests.world.attack import places
 from tests.world.forked import fork
@@ -84,7 +85,7 @@ async def test_a_month_stays_until_the_archive_is_back(
     put_back(archiver.folder)
     outcome = await archiver.run_pass()
     assert (outcome.refused, len(outcome.archived)) == (None, 1)
-    assert await read_refusal(archiver.connection) is None
+    assert await CHECK.find(archiver.connection) == []
     assert places(archiver.verify()) == []
 
 

@@ -67,7 +67,7 @@ async def test_a_file_proves_itself_against_its_head(archiver: Archiver) -> None
     ((root, note),) = await archiver.log.rows(
         f"SELECT root, note FROM statesvc.checkpoint WHERE tree_size = {month.tree_size}"
     )
-    assert checkpoint_of(path).read_text("utf-8") == note
+    assert path.with_name(checkpoint_of(path).name).read_text("utf-8") == note
     with EntryFile(path) as file:
         assert file.metadata[b"statesvc.checkpoint"] == note.encode()
         assert prove(file, root)
@@ -134,7 +134,8 @@ async def test_a_missing_file_is_one_finding(archiver: Archiver) -> None:
     found = archiver.verify()
     assert places(found) == [f"{path.name} (the whole file), content: it is missing"]
     away.rename(path)
-    for other in (index_of(path), checkpoint_of(path)):
+    for name in (index_of(path).name, checkpoint_of(path).name):
+        other = path.with_name(name)
         retained = other.rename(other.with_suffix(".away"))
         assert places(archiver.verify()) == [
             f"{other.name} (the whole file), content: it is missing"
