@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
-from uuid import UUID
 
 from psycopg import AsyncConnection
-from psycopg.rows import class_row
+from psycopg.rows import class_row, dict_row
 
 from events.carriers.carrier import Carrier
 from events.clear_part import known_texts
@@ -210,20 +209,9 @@ async def mapped_texts(
     return known_texts(carrier.texts, carrier_id, keyring.carrier_digest(carrier_id)) | taught
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ByCategory:
-    carrier_id: str
-    raw_type: str | None
-    raw_code: str | None
-    events: int
-    shipments: int
-    since: datetime
-    message_ids: list[UUID]
-
-
-async def codes_by_category(connection: AsyncConnection[Any]) -> list[ByCategory]:
+async def codes_by_category(connection: AsyncConnection[Any]) -> list[dict[str, Any]]:
     """Return the codes that no row maps, the most frequent first."""
-    cursor = connection.cursor(row_factory=class_row(ByCategory))
+    cursor = connection.cursor(row_factory=dict_row)
     await cursor.execute(
         _SQL["by_category"], {"count_max": COUNT_MAX, "examples_max": EXAMPLES_MAX}
     )

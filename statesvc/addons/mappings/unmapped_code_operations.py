@@ -162,24 +162,18 @@ async def _by_category(
     connection: AsyncConnection[Any], carrier_id: str | None
 ) -> list[UnmappedCode]:
     found = await codes_by_category(connection)
-    capped = sum(each.events for each in found) >= COUNT_MAX
+    capped = sum(each["events"] for each in found) >= COUNT_MAX
     return [
         UnmappedCode(
-            carrier_id=each.carrier_id,
-            raw_type=each.raw_type,
-            raw_code=each.raw_code,
-            carrier_code=_carrier_code(each.raw_type, each.raw_code),
+            **each,
+            carrier_code=_carrier_code(each["raw_type"], each["raw_code"]),
             read="by_category",
-            events=each.events,
-            shipments=each.shipments,
             counts_capped=capped,
-            since=each.since,
             dead_letter_id=None,
             mapped=None,
-            message_ids=each.message_ids,
         )
         for each in found
-        if carrier_id in {None, each.carrier_id}
+        if carrier_id in {None, each["carrier_id"]}
     ]
 
 
