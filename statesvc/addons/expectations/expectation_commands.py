@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from statesvc.cli.api_calls import CallRefusedError, Calls, Json
+from statesvc.cli.api_calls import Json
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operation_table import add_fields, operation_named
 from statesvc.cli.output import write_blocks, write_json, write_line, write_table
@@ -92,11 +92,11 @@ async def _state(options: argparse.Namespace) -> int:
     async with api_calls(options) as calls:
         present = await calls.call("get_expectations", **scope)
         rules = rules_of(_merged(present, options.hours))
-        preview = await _checked(calls, "preview_expectations", {"rules": rules}, scope)
+        preview = await calls.call("preview_expectations", {"rules": rules}, **scope)
         changed = None
         if options.yes:
             order = {"rules": rules, "why": options.why, "replaces": preview["replaces"]}
-            changed = await _checked(calls, "change_expectations", order, scope)
+            changed = await calls.call("change_expectations", order, **scope)
     if options.json:
         revision = None if changed is None else changed["revision"]
         write_json({"rules": rules, "revision": revision, "preview": preview})
@@ -125,22 +125,3 @@ def _merged(present: Mapping[str, Any], given: Collection[str]) -> dict[str, int
         else:
             stated[name] = int(value) if value.isascii() and value.isdigit() else value
     return stated
-
-
-async def _checked(
-    calls: Calls, operation_id: str, order: Mapping[str, Json], scope: Mapping[str, Json]
-) -> Json:
-    """Make the call; hours that it refuses are named as the command names them."""
-    try:
-        return await calls.call(operation_id, order, **scope)
-    except CallRefusedError as error:
-        for flaw in error.problem.get("errors", ()):
-            _, _, name = flaw["pointer"].partition("/body/rules/")
-            if name:
-                message = (
-                    f"{name.replace('/', '.')}: {flaw['detail']} (hours, {NEVER} or {_INHERIT})"
-                )
-                raise CommandError(message, exit_code=2) from error
-        if "latest_revision" in error.problem:
-            raise CommandError(f"{error} (`statesvc expectations`)") from error
-        raise

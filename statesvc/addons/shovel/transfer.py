@@ -25,8 +25,6 @@ from statesvc.database.wakeups.wakeup import INBOX, notify
 
 _IDLE_SECONDS: Final = 0.5
 _AGAIN_SECONDS: Final = 1.0
-# The source was found to answer before: it is refused in earnest once this has passed.
-_REFUSED_SECONDS_MAX: Final = 60.0
 _PASSING: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT, Failure.MISROUTED})
 
 
@@ -59,13 +57,15 @@ async def transfer(task: TransferTask) -> StoredMessages:
 
     Raises ShovelError; a source that is lost is opened again.
     """
-    lost_at: float | None = None
     while not task.stopping():
         try:
-            lost_at = await _open(task, lost_at)
-            if lost_at is None:
-                await _run(task)
-                break
+            try:
+                await task.source.open()
+            except ShovelError as error:
+                # it was open before: a starting broker refuses its existing queues for a while
+                raise SourceLostError(str(error)) from error
+            await _run(task)
+            break
         except SourceLostError as error:
             task.notice(f"{error}; trying again")
             await asyncio.sleep(_AGAIN_SECONDS)
@@ -75,23 +75,6 @@ async def transfer(task: TransferTask) -> StoredMessages:
     if task.backup is not None:
         task.backup.close()
     return task.totals
-
-
-async def _open(task: TransferTask, lost_at: float | None) -> float | None:
-    """Open the source; return None, or since when it refuses.
-
-    A starting broker refuses its existing queues for a while.
-    """
-    now = asyncio.get_running_loop().time()
-    try:
-        await task.source.open()
-    except ShovelError as error:
-        if lost_at is not None and now - lost_at > _REFUSED_SECONDS_MAX:
-            raise
-        task.notice(f"{error}; trying again")
-        await asyncio.sleep(_AGAIN_SECONDS)
-        return lost_at or now
-    return None
 
 
 async def _run(task: TransferTask) -> None:
