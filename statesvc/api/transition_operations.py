@@ -17,8 +17,7 @@ from statesvc.api import kit
 from statesvc.api.log_operations import FEED_DEFAULT, FEED_MAX, lost_cursor
 from statesvc.log.checkpoints import LogEnd, latest_head
 from statesvc.log.cursor import LogCursor, LostCursorError, read_cursor, resume
-from statesvc.log.feed import MissingEntryError
-from statesvc.log.transitions import SealedTransition, read_transitions
+from statesvc.log.feed import MissingEntryError, SealedTransition, read_transitions
 from statesvc.shipments.models import StatusChange, TimeText
 
 _CHOICES_MAX: Final = 64

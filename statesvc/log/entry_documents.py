@@ -3,8 +3,8 @@ straight from the bytes.
 
 A whole log is decoded here, so only the named fields become objects; the hash over all bytes covers
 the others. A document that lacks a field, or has another kind or an unknown format, raises
-ValueError. Times stay text. Fields stand in the order in which canonical bytes have them: in that
-order they are found at once.
+ValueError. Times stay text. Fields stand in about the order in which canonical bytes have them: in
+that order they are found at once.
 """
 
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -38,14 +38,15 @@ class PlaceDocument(Struct, frozen=True, gc=False):
     facility: str | None = None
 
 
-class EventDocument(Struct, frozen=True, gc=False, kw_only=True):
+class StatementDocument(Struct, frozen=True, gc=False, kw_only=True):
+    """A carrier's statement, as events and conflicts bind it."""
+
     anchor: str | None = None
     by_category: bool = False
     carrier_code: str | None = None
     carrier_id: str
     corrects: str | None = None
     discriminator: str
-    entry: Literal["event"]
     epoch: int = FIRST_EPOCH
     estimated_delivery: str | None = None
     event_id: str
@@ -58,7 +59,6 @@ class EventDocument(Struct, frozen=True, gc=False, kw_only=True):
     occurred_at: str
     part_commitment: str | None = None
     piece: str | None = None
-    previous_hash: str
     raw: RawDocument
     received_at: str
     recorded_at: str
@@ -67,28 +67,18 @@ class EventDocument(Struct, frozen=True, gc=False, kw_only=True):
     status: str | None = None
     tracking_number: str
     tz_source: TzSource
+
+
+class EventDocument(StatementDocument, frozen=True, gc=False, kw_only=True):
+    entry: Literal["event"]
+    previous_hash: str
     version: int
 
 
-class ConflictDocument(Struct, frozen=True, gc=False, kw_only=True):
-    carrier_id: str
+class ConflictDocument(StatementDocument, frozen=True, gc=False, kw_only=True):
     claimed_shipment_id: str
-    discriminator: str
     entry: Literal["conflict"]
-    epoch: int = FIRST_EPOCH
-    event_id: str
     facts_digest: str
-    format: Format
-    location: PlaceDocument
-    message_id: str
-    occurred_at: str
-    part_commitment: str | None = None
-    piece: str | None = None
-    raw: RawDocument
-    recorded_at: str
-    shipment_id: str
-    tracking_number: str
-    tz_source: TzSource
 
 
 class TransitionDocument(Struct, frozen=True, gc=False):
@@ -203,7 +193,6 @@ class ActionDocument(Struct, frozen=True, gc=False):
 
 
 SealedDocument: TypeAlias = EventDocument | ConflictDocument | AttemptDocument
-StatementDocument: TypeAlias = EventDocument | ConflictDocument
 
 event: Final = Decoder(EventDocument).decode
 conflict: Final = Decoder(ConflictDocument).decode

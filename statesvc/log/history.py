@@ -32,6 +32,7 @@ from statesvc.log.entry_documents import FanoutDocument
 from statesvc.log.entry_kinds import KINDS_BY_NAME
 from statesvc.log.entry_row import LogEntry, entry_statements
 from statesvc.log.json_compression import decompress_json
+from statesvc.log.log_months import LogMonth, months
 
 _SQL = queries("statesvc.log", "history")
 _RESTORE: Final = entry_statements(_SQL["restore"])
@@ -82,10 +83,14 @@ class History:
         await self._known(connection)
         if self._horizon.until is None or since >= self._horizon.until:
             return
-        months = await _rows(connection, "files_of_period", {"since": since, "until": until})
-        for _, file_name in months:
+        reaching = [
+            each
+            for each in await months(connection)
+            if each.leaving_at is not None and each.begins < until and each.ends > since
+        ]
+        for month in reaching:
             shipments = await _in_child(
-                archived_files().of_period, self.path_of(file_name), since, until
+                archived_files().of_period, self.path_of(month.file_name), since, until
             )
             for begin in range(0, len(shipments), 500):
                 await self.restore_shipments(connection, shipments[begin : begin + 500])
@@ -103,11 +108,12 @@ class History:
 
         Raises UnreadableArchiveError.
         """
-        files = await _rows(connection, "files_of_range", {"begin": begin, "end": end})
         found: dict[int, LogEntry] = {}
-        for _, file_name in files:
+        for month in await _dropped(connection):
+            if (month.first_index or 0) >= end or (month.last_index or 0) < begin:
+                continue
             for entry in await asyncio.to_thread(
-                archived_files().of_range, self.path_of(file_name), begin, end
+                archived_files().of_range, self.path_of(month.file_name), begin, end
             ):
                 found[entry.index] = entry
         sealed = dict(await _rows(connection, "sealed_at", {"indexes": list(found)}))
@@ -118,13 +124,11 @@ class History:
 
         Only the files know its shipment.
         """
-        files = (
-            await _rows(connection, "files_of_packed", {}) if await self._known(connection) else []
-        )
+        files = await _dropped(connection) if await self._known(connection) else []
         return (
             await _in_child(
                 archived_files().of_event,
-                [self.path_of(name) for _, name in files],
+                [self.path_of(month.file_name) for month in reversed(files)],
                 carrier_id,
                 event_id,
             )
@@ -163,13 +167,17 @@ class History:
     async def _gone(
         self, connection: Connection, away: Sequence[tuple[UUID, date]]
     ) -> list[FileQuery]:
-        gone = await _rows(connection, "gone", {"months": list({month for _, month in away})})
+        asked = {month for _, month in away}
         return [
-            FileQuery(self.path_of(name), tuple(shipment for shipment, own in away if own == month))
-            for month, name in gone
+            FileQuery(
+                self.path_of(gone.file_name),
+                tuple(shipment for shipment, own in away if own == gone.month),
+            )
+            for gone in await _dropped(connection)
+            if gone.month in asked
         ]
 
-    def path_of(self, file_name: str) -> ArchivePath:
+    def path_of(self, file_name: str | None) -> ArchivePath:
         """Return where a file of the ledger is. Raises UnreadableArchiveError."""
         archived_files()
         if self.folder is None:
@@ -177,7 +185,12 @@ class History:
                 f"a part of the log is archived in {file_name}, and no STATESVC_ARCHIVE_DIR is set"
                 " here"
             )
-        return self.folder / file_name
+        return self.folder / (file_name or "")
+
+
+async def _dropped(connection: Connection) -> list[LogMonth]:
+    """Return the months whose entries are in their files alone, the oldest first."""
+    return [month for month in await months(connection) if month.dropped_at is not None]
 
 
 async def _restore(connection: Connection, found: EntriesByKind) -> None:

@@ -30,24 +30,6 @@ ORDER BY u.month, u.shipment_id
 ON CONFLICT (shipment_id, month) DO NOTHING
 RETURNING shipment_id;
 
--- name: gone
--- Return the files of those of these months whose entries are out of the database.
-SELECT a.month, a.file_name FROM statesvc.log_archive a WHERE a.month = ANY (%(months)s::date[]) AND a.dropped_at IS NOT NULL ORDER BY a.month;
-
--- name: files_of_range
--- Return the archived months that reach into a range of indexes.
-SELECT a.month, a.file_name FROM statesvc.log_archive a
-WHERE a.dropped_at IS NOT NULL AND a.first_index < %(end)s AND a.last_index >= %(begin)s ORDER BY a.month;
-
--- name: files_of_period
--- Return the months that are archived, or about to be, and reach into a period.
-SELECT a.month, a.file_name FROM statesvc.log_archive a
-WHERE a.leaving_at IS NOT NULL AND a.begins < %(until)s AND a.ends > %(since)s ORDER BY a.month;
-
--- name: files_of_packed
--- Return the months since whose end dedupe keys may have been packed, the newest first.
-SELECT a.month, a.file_name FROM statesvc.log_archive a WHERE a.dropped_at IS NOT NULL ORDER BY a.month DESC;
-
 -- name: sealed_at
 -- Return when these entries were sealed.
 SELECT u.log_index, (SELECT s.sealed_at FROM statesvc.sealed_batch s WHERE s.first_index <= u.log_index ORDER BY s.first_index DESC LIMIT 1)

@@ -18,8 +18,8 @@ from statesvc.database.pool import Connections
 from statesvc.database.wakeups.wakeup import reconnect_delays
 from statesvc.log.checkpoints import LogEnd, latest_head
 from statesvc.log.cursor import LogCursor, resume
+from statesvc.log.feed import read_transitions
 from statesvc.log.history import History
-from statesvc.log.transitions import read_transitions
 
 ENTRIES_MAX: Final = 2000
 """Entries of the log in a page; half of them at most are transitions."""

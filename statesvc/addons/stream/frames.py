@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from statesvc.api.transition_operations import StreamedTransition, streamed
 from statesvc.log.cursor import LogCursor
-from statesvc.log.transitions import SealedTransition
+from statesvc.log.feed import SealedTransition
 
 PING: Final = b": ping\n\n"
 

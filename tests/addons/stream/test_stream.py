@@ -372,7 +372,7 @@ async def test_only_transitions_are_looked_at_by_their_batch_or_its_time(stage: 
     await stage.move(["1Z1"])
     await stage.publish()
     await stage.log.connection.execute("SET enable_seqscan = off")
-    query = "EXPLAIN " + queries("statesvc.log", "transitions")["transitions"]
+    query = "EXPLAIN " + queries("statesvc.log", "feed")["transitions"]
     span = await recorded_span(stage.log.connection, 0, 9)
     rows = await (
         await stage.log.connection.execute(query.encode(), {"begin": 0, "end": 9, **span})

@@ -12,8 +12,8 @@ from events.event import Reading
 from events.vocabulary import Status
 from statesvc.api.transition_operations import streamed
 from statesvc.delivery.notification import body_of, notification_of
+from statesvc.log.feed import read_transitions
 from statesvc.log.history import History
-from statesvc.log.transitions import read_transitions
 from tests.world.log_builder import LogBuilder
 
 CHICAGO = timezone(timedelta(hours=-6))

@@ -14,10 +14,9 @@ from events.merkle.proof import inclusion_ranges
 from events.merkle.retained_nodes import RetainedRange, retained_ranges
 from statesvc.database.queries import queries
 from statesvc.log.cursor import LogCursor
-from statesvc.log.feed import read_entries, recorded_span
+from statesvc.log.feed import read_entries, read_transitions, recorded_span
 from statesvc.log.history import History
 from statesvc.log.proofs import position_of_event, prove_inclusion
-from statesvc.log.transitions import read_transitions
 from statesvc.log.tree_nodes import batches_by_month, read_retained
 from statesvc.shipments.as_of import find_shipment_at, horizon_at
 from statesvc.shipments.audit_trail import read_audit_trail
@@ -189,7 +188,7 @@ async def test_the_stream_and_an_instant_read_the_months_of_their_entries_alone(
         "end": head.tree_size,
         **await recorded_span(event_log.connection, 0, head.tree_size),
     }
-    transitions = await explained(event_log.connection, "transitions", "transitions", read)
+    transitions = await explained(event_log.connection, "feed", "transitions", read)
     assert planned(transitions, "transition") == planned(transitions, "event") == 1
     entries = await explained(event_log.connection, "feed", "entries", read)
     assert planned(entries, "event") == planned(entries, "action") == 1

@@ -14,7 +14,7 @@ import pytest
 from events.merkle.checkpoint import VerifierKey
 from statesvc.addons.evidence.check_bundle import check
 from statesvc.database.pool import Pool
-from statesvc.log.transitions import read_transitions
+from statesvc.log.feed import read_transitions
 from statesvc.reading.rollout_store import RolloutSettings, set_rollout
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from statesvc.subscriptions.replay import ReplayRequest, replay
