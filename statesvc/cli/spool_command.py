@@ -15,8 +15,8 @@ from statesvc.database.wakeups.wakeup import connect_direct
 from statesvc.roles.runtime import require_database
 from statesvc.settings.service_settings import Settings, load_settings
 from statesvc.spool.drainer import Drainer, ServerClock
-from statesvc.spool.open_spool import open_spool
 from statesvc.spool.spool_state import read_spools
+from statesvc.spool.spooling import open_spool
 
 _CONNECT_SECONDS: Final = 10.0
 

@@ -36,8 +36,7 @@ from statesvc.ingress.webhooks import Webhooks, build_ingress
 from statesvc.roles.runtime import Launch, Runtime, require_sound
 from statesvc.roles.shutdown import Component, ShutdownTimes, run_until_stopped
 from statesvc.roles.start_cache import StartCache
-from statesvc.spool.open_spool import open_spool
-from statesvc.spool.spooling import Spooling
+from statesvc.spool.spooling import Spooling, open_spool
 
 _READING: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
 

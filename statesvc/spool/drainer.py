@@ -42,10 +42,6 @@ class ServerClock:
         self.offset = at - (before + (datetime.now(UTC) - before) / 2)
 
 
-async def _go_on(_seconds: float) -> bool:
-    return True
-
-
 class Drainer:
     """`after_portion` hears how long each transaction took; False: it stops."""
 
@@ -55,7 +51,7 @@ class Drainer:
         clock: ServerClock,
         *,
         dsn: str,
-        after_portion: Callable[[float], Awaitable[bool]] = _go_on,
+        after_portion: Callable[[float], Awaitable[bool]] | None = None,
     ) -> None:
         self._spool = spool
         self._clock = clock
@@ -84,7 +80,8 @@ class Drainer:
             place = portion.end
             self.stored += len(portion.messages)
             await source.settle(place)
-            if not await self._after_portion(time.monotonic() - began):
+            seconds, after = time.monotonic() - began, self._after_portion
+            if after is not None and not await after(seconds):
                 return True
         await source.settle(place)
         depth = await source.depth(place)

@@ -10,8 +10,7 @@ import contextlib
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
@@ -48,39 +47,32 @@ _RECONNECT_SECONDS: Final = 3.0
 _log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class _Address:
-    servers: Sequence[str] = field(repr=False)
-    stream: str
-    replicas: int
-
-    @classmethod
-    def of(cls, url: str) -> Self:
-        """Read a URL. Raises ValueError for one that it does not understand."""
-        parts = urlsplit(url)
-        stream = parts.path.strip("/")
-        if not _STREAM.fullmatch(stream):
-            raise ValueError("STATESVC_SPOOL_URL names no stream: nats://host/STREAM")
-        user, at, hosts = parts.netloc.rpartition("@")
-        servers = [f"{parts.scheme}://{user}{at}{host}" for host in hosts.split(",")]
-        return cls(servers, stream, int(parse_qs(parts.query).get("replicas", ["3"])[0]))
+def _parsed(url: str) -> tuple[list[str], str, int]:
+    """Return servers, stream and replicas of a URL. Raises ValueError for another URL."""
+    parts = urlsplit(url)
+    stream = parts.path.strip("/")
+    if not _STREAM.fullmatch(stream):
+        raise ValueError("STATESVC_SPOOL_URL names no stream: nats://host/STREAM")
+    user, at, hosts = parts.netloc.rpartition("@")
+    servers = [f"{parts.scheme}://{user}{at}{host}" for host in hosts.split(",")]
+    return servers, stream, int(parse_qs(parts.query).get("replicas", ["3"])[0])
 
 
 async def look(url: str) -> StreamInfo | None:
     """Return the stream; None: there is none yet. Raises OSError where no server answers."""
-    address, client = _Address.of(url), Client()
+    (servers, stream, _), client = _parsed(url), Client()
     try:
         # it asks a server that refuses for two minutes otherwise
         async with asyncio.timeout(_ANSWER_SECONDS):
             await client.connect(
-                [*address.servers], error_cb=_ignore, connect_timeout=2, allow_reconnect=False
+                servers, error_cb=_ignore, connect_timeout=2, allow_reconnect=False
             )
-        info: StreamInfo = await client.jetstream(timeout=2).stream_info(address.stream)
+        info: StreamInfo = await client.jetstream(timeout=2).stream_info(stream)
     except nats.js.errors.NotFoundError:
         return None
     except (nats.errors.Error, OSError, TimeoutError) as error:
         why = str(error) or "none in time"
-        raise OSError(f"no server of {address.stream} answers: {why}") from error
+        raise OSError(f"no server of {stream} answers: {why}") from error
     else:
         return info
     finally:
@@ -113,10 +105,10 @@ class NatsSpool:
 
     def __init__(self, url: str, bounds: SpoolBounds) -> None:
         """Begin to connect. Raises ValueError for a URL that it does not understand."""
-        self._address = _Address.of(url)
+        self._servers, self._name, self._replicas = _parsed(url)
         self.bounds = bounds
-        self._kept_subject = f"{self._address.stream}.kept"
-        self._refused_subject = f"{self._address.stream}.refused"
+        self._kept_subject = f"{self._name}.kept"
+        self._refused_subject = f"{self._name}.refused"
         self._client = Client()
         self._stream: Any = self._client.jetstream(timeout=_PUBLISH_SECONDS)
         self._kept = KeptPlaces(bounds.keep_seconds)
@@ -177,7 +169,7 @@ class NatsSpool:
     async def settle(self, place: int) -> None:
         if (dropped := self._kept.settled(place)) is not None:
             purged = self._stream.purge_stream(
-                self._address.stream, seq=dropped + 1, subject=self._kept_subject
+                self._name, seq=dropped + 1, subject=self._kept_subject
             )
             await self._answered(purged)
 
@@ -186,7 +178,7 @@ class NatsSpool:
 
     async def depth(self, place: int) -> Depth:
         info = await self._answered(
-            self._stream.stream_info(self._address.stream, subjects_filter=self._refused_subject)
+            self._stream.stream_info(self._name, subjects_filter=self._refused_subject)
         )
         oldest = await self._following(place)
         self._depth = Depth(
@@ -209,7 +201,7 @@ class NatsSpool:
                     # for the time in which nobody drains and asks the stream
                     self._depth = self._depth.with_more([message], len(payload))
                     return message_id
-                first = await self._stream.get_msg(self._address.stream, seq=stored.seq)
+                first = await self._stream.get_msg(self._name, seq=stored.seq)
                 return decode(first.data)[0].message.message_id
             except nats.js.errors.NotFoundError:
                 # the first one is drained: it is known by its digest, and this one's id leads there
@@ -228,7 +220,7 @@ class NatsSpool:
         try:
             return await self._answered(
                 self._stream.get_msg(
-                    self._address.stream, seq=place + 1, subject=self._kept_subject, next=True
+                    self._name, seq=place + 1, subject=self._kept_subject, next=True
                 )
             )
         except nats.js.errors.NotFoundError:
@@ -245,7 +237,7 @@ class NatsSpool:
             try:
                 if not self._client.is_connected:
                     await self._client.connect(
-                        [*self._address.servers],
+                        self._servers,
                         name="statesvc spool",
                         error_cb=_ignore,
                         disconnected_cb=self._disconnected,
@@ -257,7 +249,7 @@ class NatsSpool:
                     )
                 info = await self._opened_stream()
             except (nats.errors.Error, OSError, TimeoutError) as error:
-                why = f"the stream {self._address.stream} is not there: {error}"
+                why = f"the stream {self._name} is not there: {error}"
                 if why != self._why:
                     _log.warning("spool_away", why=str(error))
                 self._why = why
@@ -271,16 +263,16 @@ class NatsSpool:
 
     async def _opened_stream(self) -> StreamInfo:
         try:
-            info: StreamInfo = await self._stream.stream_info(self._address.stream)
+            info: StreamInfo = await self._stream.stream_info(self._name)
         except nats.js.errors.NotFoundError:
             info = await self._stream.add_stream(
                 StreamConfig(
-                    name=self._address.stream,
+                    name=self._name,
                     subjects=[self._kept_subject, self._refused_subject],
                     storage=StorageType.FILE,
                     retention=RetentionPolicy.LIMITS,
                     discard=DiscardPolicy.NEW,
-                    num_replicas=self._address.replicas,
+                    num_replicas=self._replicas,
                     max_bytes=self.bounds.bytes_max,
                     duplicate_window=self.bounds.age_seconds_max,
                 )

@@ -1,4 +1,4 @@
-"""A spool as ingress uses it: keeps pushes that the database does not take, probes the database
+"""A spool as ingress uses it: opened by its URL, it keeps pushes that the database does not take, probes the database
 meanwhile, and drains the spool.
 
 New pushes come first: while any arrive, the drain rests after each transaction for a multiple of
@@ -9,7 +9,10 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
 import psycopg
@@ -20,8 +23,10 @@ from statesvc.bodies.sealed_message import SealedMessage
 from statesvc.database.breaker import DatabaseBreaker
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.wakeup import INBOX, Wakes
+from statesvc.settings.service_settings import SpoolSettings
 from statesvc.spool.drainer import SQL, Drainer, ServerClock
-from statesvc.spool.spool import Spool, SpooledMessage, SpoolRefusedError, age_seconds
+from statesvc.spool.file_spool import FileSpool
+from statesvc.spool.spool import Spool, SpoolBounds, SpooledMessage, SpoolRefusedError, age_seconds
 from statesvc.telemetry import gauges
 from statesvc.telemetry.metrics import Telemetry
 
@@ -183,3 +188,22 @@ async def _asked(connection: psycopg.AsyncConnection[Any]) -> float:
     began = time.monotonic()
     await connection.execute(SQL["probe"])
     return time.monotonic() - began
+
+
+def folder_of(url: str) -> Path | None:
+    """Return the folder of a file spool; None: it is a stream."""
+    return Path(unquote(urlsplit(url).path)) if url.startswith("file:") else None
+
+
+async def open_spool(url: str, settings: SpoolSettings) -> Spool:
+    """Open the spool. Raises OSError, ValueError and ImportError."""
+    bounds = SpoolBounds(
+        bytes_max=settings.bytes_max,
+        age_seconds_max=settings.age_seconds_max,
+        keep_seconds=settings.keep,
+    )
+    if (folder := folder_of(url)) is not None:
+        return FileSpool(folder, bounds)
+    nats_spool = import_module("statesvc.spool.nats_spool")
+    spool: Spool = nats_spool.NatsSpool(url, bounds)
+    return spool

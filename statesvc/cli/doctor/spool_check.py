@@ -12,7 +12,7 @@ from typing import Final
 from statesvc.background.duration import duration
 from statesvc.health.finding import Finding, fail, ok, warn
 from statesvc.settings.service_settings import SpoolSettings
-from statesvc.spool.open_spool import folder_of
+from statesvc.spool.spooling import folder_of
 
 # Of a sync alone; an ACK from the spool should take less than 100 ms.
 SYNC_SECONDS_MAX: Final = 0.05
