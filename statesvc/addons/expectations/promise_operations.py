@@ -24,7 +24,6 @@ from statesvc.addons.expectations.promise_report import (
     promise_groups,
 )
 from statesvc.api import kit
-from statesvc.api.parameters import Day
 
 CSV: Final = "text/csv"
 # A spreadsheet computes a cell that begins so; a carrier writes the numbers.
@@ -54,47 +53,7 @@ _PATH: Final = "/v1/reports/promises"
 _BY_ANY: Final = "|".join(DIMENSIONS)
 
 
-class PromiseParameters(kit.ClosedModel):
-    """Selection of promises."""
-
-    since: Annotated[
-        Day | None,
-        kit.FieldFace(label="Promised from"),
-        Field(
-            description="Promised for this day or later; left out: the last 90 days and those to come."
-        ),
-    ] = None
-    until: Annotated[
-        Day | None,
-        kit.FieldFace(label="Promised before"),
-        Field(description="Promised for a day before this one."),
-    ] = None
-    carrier_id: Annotated[kit.Name | None, Field(description="Of this carrier only.")] = None
-    service: Annotated[
-        kit.Name | None,
-        Field(description="Of this service only, as the carrier names it; case does not matter."),
-    ] = None
-    lane: Annotated[
-        str | None,
-        Field(
-            pattern=r"^[A-Z]{2}-[A-Z]{2}$", description="Country of the first and of the last scan."
-        ),
-    ] = None
-
-    def filter(self, context: kit.Context) -> PromiseFilter:
-        """Return the selection as the report takes it. Raises Problem."""
-        if self.carrier_id is not None:
-            context.carrier(self.carrier_id)
-        return PromiseFilter(
-            since=self.since,
-            until=self.until,
-            carrier_id=self.carrier_id,
-            service=self.service,
-            lane=self.lane,
-        )
-
-
-class PromiseReportParameters(PromiseParameters):
+class PromiseReportParameters(PromiseFilter):
     """Selection of promises, and how they are counted."""
 
     by: Annotated[
@@ -114,7 +73,7 @@ class PromiseReportParameters(PromiseParameters):
         return [each for each in DIMENSIONS if each in self.by.split(",")]
 
 
-class LateParameters(kit.PageParameters, PromiseParameters):
+class LateParameters(kit.PageParameters, PromiseFilter):
     """A page of late parcels."""
 
 
@@ -131,6 +90,13 @@ class PromiseReport(TypedDict):
     """Report of promises that carriers met and missed."""
 
     groups: list[PromiseGroup]
+
+
+def _checked(context: kit.Context, wanted: PromiseFilter) -> PromiseFilter:
+    """Return the selection. Raises Problem for an unknown carrier."""
+    if wanted.carrier_id is not None:
+        context.carrier(wanted.carrier_id)
+    return wanted
 
 
 _operation = partial(
@@ -150,7 +116,7 @@ async def report_promises(
     wanted = call.parameters
     async with context.pool.connection() as connection:
         return {
-            "groups": await promise_groups(connection, wanted.filter(context), wanted.dimensions)
+            "groups": await promise_groups(connection, _checked(context, wanted), wanted.dimensions)
         }
 
 
@@ -172,7 +138,7 @@ async def list_late_parcels(
     )
     async with context.pool.connection() as connection:
         found = await late_parcels(
-            connection, wanted.filter(context), after=after, limit=wanted.limit + 1
+            connection, _checked(context, wanted), after=after, limit=wanted.limit + 1
         )
     page = found[: wanted.limit]
     is_last = len(found) <= wanted.limit
@@ -203,10 +169,10 @@ async def export_promises(
     rows: Sequence[Any]
     async with context.pool.connection() as connection:
         if wanted.table == "groups":
-            rows = await promise_groups(connection, wanted.filter(context), wanted.dimensions)
+            rows = await promise_groups(connection, _checked(context, wanted), wanted.dimensions)
             columns = [*PromiseGroup.__annotations__]
         else:
-            rows = await late_parcels(connection, wanted.filter(context), limit=LATE_MAX + 1)
+            rows = await late_parcels(connection, _checked(context, wanted), limit=LATE_MAX + 1)
             columns = [*LateParcel.__annotations__]
     if len(rows) > LATE_MAX:
         raise kit.Problem(

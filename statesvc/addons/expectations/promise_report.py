@@ -7,7 +7,6 @@ projection, so it follows from the log alone.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import accumulate
 from typing import Annotated, Any, Final, Literal, NamedTuple, cast
@@ -19,6 +18,8 @@ from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
 from events.parsing.service_name import service_key
+from statesvc.api import kit
+from statesvc.api.parameters import Day
 from statesvc.database.queries import queries
 
 Dimension = Literal["carrier", "service", "lane", "month"]
@@ -98,17 +99,32 @@ class PromisePosition(NamedTuple):
 FROM_THE_START: Final = PromisePosition(datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromiseFilter:
-    """Filter of promises: for days from `since` on and before `until`; None: of the last
-    `DAYS_DEFAULT` days, and all to come.
-    """
+class PromiseFilter(kit.ClosedModel):
+    """Selection of promises."""
 
-    since: date | None = None
-    until: date | None = None
-    carrier_id: str | None = None
-    service: str | None = None
-    lane: str | None = None
+    since: Annotated[
+        Day | None,
+        kit.FieldFace(label="Promised from"),
+        Field(
+            description="Promised for this day or later; left out: the last 90 days and those to come."
+        ),
+    ] = None
+    until: Annotated[
+        Day | None,
+        kit.FieldFace(label="Promised before"),
+        Field(description="Promised for a day before this one."),
+    ] = None
+    carrier_id: Annotated[kit.Name | None, Field(description="Of this carrier only.")] = None
+    service: Annotated[
+        kit.Name | None,
+        Field(description="Of this service only, as the carrier names it; case does not matter."),
+    ] = None
+    lane: Annotated[
+        str | None,
+        Field(
+            pattern=r"^[A-Z]{2}-[A-Z]{2}$", description="Country of the first and of the last scan."
+        ),
+    ] = None
 
 
 class _Count(NamedTuple):
