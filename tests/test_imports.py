@@ -1,7 +1,6 @@
 """Rules on imports that import-linter's contracts can't say."""
 
 import re
-from collections import Counter
 from pathlib import Path
 
 import grimp
@@ -57,12 +56,6 @@ def test_no_module_of_the_tests_bears_the_name_of_one_of_ours() -> None:
         "migrations",
     }
     assert named == set()
-
-
-def test_no_two_test_modules_bear_one_name() -> None:
-    # they are no packages: pytest refuses to collect the second one
-    counted = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
-    assert [name for name, count in counted.items() if count > 1] == []
 
 
 def test_the_tests_of_the_core_enter_no_add_on() -> None:

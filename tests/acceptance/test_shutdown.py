@@ -6,13 +6,10 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 from psycopg import AsyncConnection
 
 from tests.acceptance.processes import RoleProcess, Service, until_false
@@ -93,16 +90,14 @@ async def log_locked(service: Service) -> AsyncIterator[AsyncConnection[Any]]:
         await connection.commit()
 
 
-async def leased(service: Service, table: str = "inbox") -> int:
-    count: int = await service.value(
-        f"SELECT count(*) FROM statesvc.{table} WHERE token IS NOT NULL"
-    )
+async def leased(service: Service) -> int:
+    count: int = await service.value("SELECT count(*) FROM statesvc.inbox WHERE token IS NOT NULL")
     return count
 
 
-async def until_leased(service: Service, table: str = "inbox") -> None:
+async def until_leased(service: Service) -> None:
     async def none() -> bool:
-        return await leased(service, table) == 0
+        return await leased(service) == 0
 
     async with asyncio.timeout(20):
         await until_false(none)
@@ -134,52 +129,3 @@ async def test_a_worker_finishes_the_batch_that_it_has_begun_and_claims_no_other
         await service.start("worker")
         await service.drained()
         await assert_each_took_effect_once(service, acknowledged)
-
-
-@dataclass
-class Subscriber:
-    """Answers when it is allowed to."""
-
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
-    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
-    heard: list[str] = field(default_factory=list)
-
-    async def hear(self, request: web.Request) -> web.Response:
-        self.asked.set()
-        await self.may_answer.wait()
-        self.heard.append(request.headers["webhook-id"])
-        return web.Response()
-
-
-@asynccontextmanager
-async def told(service: Service) -> AsyncIterator[Subscriber]:
-    """Make a subscriber to whom one notification is on its way."""
-    subscriber = Subscriber()
-    app = web.Application()
-    app.router.add_post("/", subscriber.hear)
-    async with TestServer(app) as server:
-        await service.start("api", "worker")
-        async with service.session.post(
-            f"{service.api.url}/v1/subscriptions", json={"url": str(server.make_url("/"))}
-        ) as answer:
-            assert answer.status == 201, await answer.text()
-        assert (await service.webhook("ups", scan(1)))[0] == 200
-        await service.drained()
-        yield subscriber
-
-
-async def test_a_notifier_settles_what_is_on_its_way(
-    service_maker: ServiceMaker, tmp_path: Path
-) -> None:
-    service: Service = await service_maker(tmp_path)
-    async with service, told(service) as subscriber:
-        notifier = await start_program(service, "notifier")
-        await asyncio.wait_for(subscriber.asked.wait(), 20)
-        notifier.send(signal.SIGTERM)
-        await until_logged(notifier, '"stopping"')
-        await asyncio.sleep(0.3)
-        assert notifier.process.returncode is None
-        subscriber.may_answer.set()
-        assert await notifier.exit_code() == 0
-        assert len(subscriber.heard) == 1
-        assert await service.value("SELECT count(*) FROM statesvc.outbox") == 0

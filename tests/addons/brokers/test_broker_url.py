@@ -11,7 +11,7 @@ from yarl import URL
 
 from statesvc.addons.brokers import rabbitmq, table
 from statesvc.addons.brokers.kit import split_login
-from statesvc.addons.brokers.table import BROKERS, BY_SCHEME
+from statesvc.addons.brokers.table import BY_SCHEME
 from statesvc.delivery.outgoing import Login
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
 
@@ -56,13 +56,6 @@ async def test_rabbitmqs_client_gets_what_was_meant_and_no_option_of_the_url(
         assert (client.url.user, client.url.password) == (login.user, login.password)
     assert set(client.url.query) == {"heartbeat", "name"}
     assert aio_pika.Connection(address).url == address
-
-
-def test_every_broker_has_a_way_that_is_encrypted_and_a_module() -> None:
-    for broker in BROKERS:
-        assert any(scheme.tls for scheme in broker.schemes.values())
-        assert callable(broker.client().check)
-    assert len(BY_SCHEME) == sum(len(broker.schemes) for broker in BROKERS)
 
 
 @pytest.mark.usefixtures("own_processes")

@@ -23,9 +23,7 @@ from statesvc.http.keys.signed_token import TokenSigner
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.world.api import Api
 from tests.world.console import ConsoleClient
-from tests.world.database import Database
 from tests.world.deliver import deliver
-from tests.world.shell import Shell, use
 
 LINKS = f"{PATH}/portal-links"
 LIST = "/portal/subscriptions"
@@ -345,13 +343,3 @@ async def test_a_link_is_made_by_the_name_of_the_owners_key(
     await create_key(connection, name="The shop", scopes=scopes, created_by="test")
     status, problem = await portal.call(operator, LINKS, {"owner": "The shop"})
     assert (status, "several keys" in problem["detail"]) == (422, True)
-
-
-async def test_a_link_of_the_command_opens_the_portal(
-    portal: Portal, database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(database, monkeypatch)
-    await portal.subscribe(await portal.key("shop", Scope.SUBSCRIPTIONS))
-    printed = await shell("subscriptions", "portal", "shop")
-    visit = await portal.visit(printed.splitlines()[0])
-    assert "shop.invalid" in await visit.text(LIST)

@@ -293,22 +293,6 @@ async def test_evidence_is_a_file_for_a_case(console: ConsoleClient, scan: State
     assert "springfield" in wrong, "what was filled in stays"
 
 
-async def test_a_legal_hold_is_placed_and_released_and_keeps_a_shipment_from_being_erased(
-    console: ConsoleClient, scan: Statement
-) -> None:
-    await _steps(console, scan, Status.DELIVERED)
-    await console.log_in("admin", may_change="on")
-    assert "ups 1Z7: held" in await console.act(f"{PAGE}/hold", why="case 7")
-    text = await console.text(PAGE)
-    assert "A legal hold stands on its number since" in text
-    assert "case 7" in text
-    assert "release it first" in await console.preview(f"{PAGE}/erase", why="they asked")
-    assert "ups 1Z7: released" in await console.act(f"{PAGE}/release-hold", why="settled")
-    assert "settled" in await console.text("/console/legal-holds?released=true")
-    assert "Erased: 1 shipment (" in await console.act(f"{PAGE}/erase", why="they asked")
-    assert "Its personal data was erased" in await console.text(PAGE)
-
-
 async def test_only_an_admin_is_shown_how_to_erase_and_only_while_changes_are_allowed(
     console: ConsoleClient, scan: Statement
 ) -> None:

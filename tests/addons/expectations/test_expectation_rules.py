@@ -107,6 +107,7 @@ async def test_a_preview_says_what_would_be_observed_and_changes_nothing(
         "observed_at_once": {"stalled": 3},
         "counts_capped": False,
     }
+    assert (await preview(api, rules, "all")).body["rearmed"] == 3
     assert (await preview(api, {"overdue": 48})).body["rearmed"] == 0
     assert (await watch(harness)).due == 0
     assert await harness.value("SELECT count(*) FROM statesvc.expectation_rules") == 0
@@ -137,6 +138,15 @@ async def test_shipments_that_wait_get_their_deadlines_a_page_at_a_time(
     assert (
         await harness.value("SELECT count(*) FROM statesvc.shipment WHERE due_at IS NOT NULL") == 0
     )
+
+
+async def test_rules_of_all_reach_those_that_state_nothing(
+    api: Any, harness: WorkerHarness
+) -> None:
+    await say(harness, "A1", "in_transit")
+    await put(api, {"stalled": {"in_transit": 24}}, "all")
+    await apply(harness)
+    assert len((await watch(harness, hours=25)).observations) == 1
 
 
 async def test_a_service_inherits_from_its_carrier_and_wins_over_it(

@@ -2,60 +2,11 @@
 back.
 """
 
-from tests.addons.mappings.test_code_mappings import australiapost, easypost, royalmail, statuses
+from tests.addons.mappings.test_code_mappings import australiapost, easypost, royalmail
 from tests.world.shell import Shell
 from tests.world.worker_harness import WorkerHarness
 
 CODE = ("--code", "EVZZ9")
-
-
-async def test_a_code_is_previewed_taught_and_read_again(
-    royal: WorkerHarness, shell: Shell
-) -> None:
-    await royal.push(
-        *(royalmail(f"AB{number}GB", "EVZZ9") for number in range(3)), carrier_id="royalmail"
-    )
-    await royal.work()
-    (unknown,) = await shell.json("carriers", "unmapped")
-    assert (
-        unknown["carrier_id"],
-        unknown["raw_code"],
-        unknown["events"],
-        unknown["shipments"],
-    ) == ("royalmail", "EVZZ9", 3, 3)
-    lesson = (
-        "carriers",
-        "map",
-        "royalmail",
-        *CODE,
-        "--status",
-        "delivery_attempted",
-        "--reason",
-        "consignee_absent",
-    )
-
-    printed = await shell(*lesson)
-    assert "3 events of 3 shipments in 3 messages have the code" in printed
-    assert await royal.value("SELECT count(*) FROM statesvc.code_mapping") == 0
-    assert "--why is missing" in await shell(*lesson, "--yes", exit_code=2)
-
-    printed = await shell(*lesson, "--why", "their letter", "--yes")
-    assert printed.startswith(
-        "revision 1; in effect at the next claim\nearlier messages: statesvc "
-    )
-    printed = await shell("carriers", "renormalize", "royalmail", "1", "--why", "their letter")
-    assert "3 messages read again: 3 events corrected, 3 changes of status" in printed
-    assert await statuses(royal) == {"delivery_attempted": 3}
-    assert "delivery_attempted consignee_absent" in await shell("carriers", "mappings")
-    taken = ("carriers", "unmap", "royalmail", *CODE)
-    assert "3 events of 3 shipments" in await shell(*taken)
-    await shell(*taken, "--why", "the table has it", "--yes")
-    assert "No code is mapped." in await shell("carriers", "mappings")
-    assert "no mapping of the code is in effect" in await shell(*taken, exit_code=1)
-    history = await shell.json("carriers", "mappings", "--revision", "2")
-    assert [
-        (each["revision"], each["meaning"] and each["meaning"]["status"]) for each in history
-    ] == [(2, None), (1, "delivery_attempted")]
 
 
 async def test_what_the_list_of_unknown_codes_prints_is_taken_and_it_prints_the_command(
@@ -77,7 +28,10 @@ async def test_what_the_list_of_unknown_codes_prints_is_taken_and_it_prints_the_
     assert "1 event of 1 shipment" in await shell("carriers", "map", "australiapost", *said)
     lesson = ("carriers", "map", "easypost", "--code", "in_transit/seen", "--status", "delivered")
     assert "1 event of 1 shipment" in await shell(*lesson)
+    assert "--why is missing" in await shell(*lesson, "--yes", exit_code=2)
+    assert await royal.value("SELECT count(*) FROM statesvc.code_mapping") == 0
     await shell(*lesson, "--why", "their list", "--yes")
+    assert "delivered" in await shell("carriers", "mappings")
     await shell("carriers", "renormalize", "easypost", "1", "--why", "their list")
     assert await royal.rows("SELECT raw_type, raw_code FROM statesvc.code_mapping") == [
         ("in_transit", "seen")
