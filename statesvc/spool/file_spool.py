@@ -198,6 +198,8 @@ class FileSpool:
     def _end_what_is_over(self) -> None:
         if self._own is not None and self._own.is_over:
             self.end()
+            # at once: the database must know of a journal that may hold messages when it is away
+            self._own = self._begin()
 
     async def _write(self, messages: list[SpooledMessage]) -> None:
         """Write a frame, once the one before is written: until then messages join it."""
