@@ -218,10 +218,9 @@ class FileSpool:
         try:
             await asyncio.get_running_loop().run_in_executor(self._executor, append)
         except OSError:
-            self.end()
-            if not own.journal.size:
-                # a full disk must not fill up with empty ones
-                await self.forget(own)
+            # an empty one goes on, for the database knows it
+            if own.journal.size:
+                self.end()
             raise
         own.waiting = own.waiting.with_more(messages, own.journal.size - own.waiting.bytes)
 

@@ -2,7 +2,7 @@
 
 A frame is written once the one before is synced. So a damaged frame with a sound one behind it was
 acknowledged, and is reported; a damaged end was torn by a crash and never acknowledged. Nobody
-continues a journal with a failed write or sync, nor one that was found.
+continues a journal with a failed write or sync, unless it is empty, nor one that was found.
 """
 
 import fcntl
@@ -75,8 +75,12 @@ class Journal:
     def append(self, payload: bytes, messages: int) -> None:
         """Append a frame. Durable when it returns.
 
-        Raises OSError, after which it takes no more: nobody knows which bytes are durable.
+        Raises OSError, after which it takes no more, unless it is empty: nobody knows which bytes
+        are durable.
         """
+        if not self.size:
+            # no byte of a failed first frame is built upon
+            os.ftruncate(self._file, 0)
         total = self.total + messages
         frame = _HEAD.pack(_MAGIC, len(payload), zlib.crc32(payload), total) + payload
         written = 0

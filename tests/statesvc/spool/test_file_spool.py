@@ -154,21 +154,29 @@ async def test_a_disk_that_hangs_fills_no_memory_with_messages_that_nobody_waits
     await spool.close()
 
 
-async def test_a_journal_whose_folder_cannot_be_synced_is_left_behind_neither_open_nor_on_disk(
-    tmp_path: Path, keyring: Keyring, monkeypatch: pytest.MonkeyPatch
+async def test_a_first_message_that_fails_leaves_no_journal_that_the_database_waits_for(
+    tmp_path: Path, keyring: Keyring
 ) -> None:
-    def sync(_folder: Path) -> None:
-        raise OSError(5, "Input/output error")
+    failing = True
 
-    spool = FileSpool(tmp_path, BOUNDS)
-    monkeypatch.setattr("statesvc.spool.journal.sync_folder", sync)
-    opened = await asyncio.to_thread(open_files)
+    def sync(_descriptor: int) -> None:
+        if failing:
+            raise OSError(5, "Input/output error")
+
+    spool = FileSpool(tmp_path, BOUNDS, sync=sync)
+    before = await spool.sources()
     for _ in range(3):
         with pytest.raises(SpoolRefusedError, match="Input/output error"):
-            await spool.keep(sealed(keyring, "refused"))
-    assert await asyncio.to_thread(files, tmp_path) == []
-    assert await asyncio.to_thread(open_files) < opened
+            await spool.keep(sealed(keyring, "refused" * 99))
+    assert await drained(spool) == []
+    failing = False
+    last = sealed(keyring, "last")
+    await spool.keep(last)
+    assert await spool.sources() == before
     await spool.close()
+    other = FileSpool(tmp_path, BOUNDS)
+    assert await drained(other) == [last], "nothing is behind it"
+    await other.close()
 
 
 async def test_what_a_database_lost_in_a_failover_is_read_again(
@@ -217,10 +225,6 @@ async def test_its_files_are_for_their_owner_alone(tmp_path: Path, keyring: Keyr
         assert path.stat().st_mode & 0o077 == 0
         assert b"secret" not in data
     await spool.close()
-
-
-def open_files() -> int:
-    return len([*Path("/dev/fd").iterdir()])
 
 
 def files(folder: Path) -> list[tuple[Path, bytes]]:
