@@ -38,8 +38,8 @@ class NoParquetError(UnreadableArchiveError):
 
     def __str__(self) -> str:
         return (
-            "archived months of the log are Parquet files, which need pyarrow: pip install"
-            " 'statesvc[archive]'"
+            "archived months of the log are Parquet files, which need pyarrow:"
+            " pip install 'statesvc[archive]'"
         )
 
 
