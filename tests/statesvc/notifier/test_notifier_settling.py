@@ -25,6 +25,8 @@ async def test_a_delivered_notification_is_settled_with_the_next_claim(
             await world.notify(shipment_id, 1)
             await world.wake()
             await until(lambda delivered=delivered: len(receiver.received) == delivered)
+            # long enough for a turn of its own
+            await asyncio.sleep(0.2)
             waited.append(await world.outbox() == [(shipment_id, 1, 1, True)])
         assert sum(waited) >= 2, "the delivered one alone: those before it are settled"
 
