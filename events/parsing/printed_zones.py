@@ -21,6 +21,7 @@ from events.parsing.formats import ISO, read_offset
 from events.parsing.forms import form_fields
 from events.parsing.rejections import Rejections
 from events.parsing.silence import squashed
+from events.parsing.text import text
 from events.parsing.times import PAIR_TOLERANCE, at_offset, offset_between, zone_named
 from events.parsing.xml import is_xml, read_xml
 from events.vocabulary import TimePrecision, TzSource
@@ -28,17 +29,16 @@ from events.vocabulary import TimePrecision, TzSource
 # Fields of carriers that print a wrong zone, which their readers know.
 UNTRUE: Final = {"cainiao": frozenset({"timezone"})}
 
-_WORDS: Final = (b"zone", b"offset", b"utc", b"gmt")
-_NAME: Final = re.compile(r"zone|offset|utc|gmt", re.IGNORECASE)
 _UTC_NAME: Final = re.compile(r"utc|gmt", re.IGNORECASE)
 _SIGNED: Final = re.compile(r"(?:UTC|GMT)?\s*[+-]\d|(?:UTC|GMT|Z)\Z", re.IGNORECASE)
 _CORRECTED: Final = frozenset({TzSource.CARRIER_DEFAULT, TzSource.ASSUMED_UTC, TzSource.LOCATION})
 _COMPARED: Final = _CORRECTED | {TzSource.EXPLICIT, TzSource.PAIR}
 OTHERWISE: Final = "a zone or an instant is printed beside a time that says another"
-# Scans compared for each printed time: a message may print it thousands of times.
+# Scans compared for each printed time, and times for each object: a message may print either
+# thousands of times.
 COMPARED_MAX: Final = 16
 
-_ByTime = dict[str, dict[frozenset[str | None], list[int]]]
+_ByCodes = dict[frozenset[str | None], list[int]]
 
 
 class _Said(NamedTuple):
@@ -49,21 +49,58 @@ class _Said(NamedTuple):
     printed: str
 
 
+class _Times:
+    """The readings that print a time of day, by that time and their codes."""
+
+    def __init__(self, readings: Sequence[Reading]) -> None:
+        self._by_time: dict[str, _ByCodes] = {}
+        # of a time that may be printed in two fields, the second by the first
+        self._rests: dict[str, set[str]] = {}
+        for index, reading in enumerate(readings):
+            time = reading.time
+            if time.tz_source in _COMPARED and time.precision is not TimePrecision.DAY:
+                by_codes = self._by_time.setdefault(time.printed, {})
+                by_codes.setdefault(_codes(reading), []).append(index)
+                for space in re.finditer(" ", time.printed):
+                    rests = self._rests.setdefault(time.printed[: space.start()], set())
+                    rests.add(time.printed[space.end() :])
+
+    def printed_in(
+        self, scalars: Mapping[str, str], values: frozenset[str]
+    ) -> Iterator[tuple[str, _ByCodes]]:
+        """Yield each field of an object that has a time, or the first half of one."""
+        for name, value in scalars.items():
+            if (by_codes := self._by_time.get(value)) is not None:
+                yield name, by_codes
+            # no search for each pair of fields: an object may have thousands
+            elif value in self._rests and (rests := self._rests[value] & values):
+                rest = next(other for other in scalars.values() if other in rests)
+                yield name, self._by_time[f"{value} {rest}"]
+
+
 def with_printed_zones(
     readings: Sequence[Reading], body: bytes, carrier: str, rejections: Rejections
 ) -> Sequence[Reading]:
-    lowered = body.lower()
-    if not readings or not any(word in lowered for word in _WORDS):
+    if not readings or not _names_zone(body.decode("latin-1")):
         return readings
-    found, at = list(readings), _by_time(readings)
-    for pointer, scalars in _objects(body):
-        for name, value in scalars.items():
-            if not _NAME.search(name) or squashed(name) in UNTRUE.get(carrier, ()):
-                continue
-            # first, since most fields of such names hold half a time, which says neither
-            if (said := _said(name, value)) is None:
-                continue
-            indexes = _indexes_of(at, scalars, name)
+    found, times, untrue = list(readings), None, UNTRUE.get(carrier, ())
+    for pointer, members in _objects(body):
+        all_said = [
+            (name, said)
+            for name, value in members.items()
+            if _names_zone(name)
+            # most fields of such names hold half a time, which says neither
+            and (said := _said(name, text(value) or "")) is not None
+            and squashed(name) not in untrue
+        ]
+        if not all_said:
+            continue
+        times = times or _Times(readings)
+        scalars = {name: trimmed for name, value in members.items() if (trimmed := text(value))}
+        values = frozenset(scalars.values())
+        printed = [*islice(times.printed_in(scalars, values), COMPARED_MAX)]
+        for name, said in all_said:
+            indexes = _indexes_of(printed, values, name)
             if not indexes or any(_agrees(found[index].time, said) for index in indexes):
                 continue
             corrected = _corrected(found[indexes[0]].time, said) if len(indexes) == 1 else None
@@ -74,37 +111,26 @@ def with_printed_zones(
     return found
 
 
-def _by_time(readings: Sequence[Reading]) -> _ByTime:
-    """Return the indexes of the readings that print a time of day, by that time and their codes."""
-    found: _ByTime = {}
-    for index, reading in enumerate(readings):
-        time = reading.time
-        if time.tz_source in _COMPARED and time.precision is not TimePrecision.DAY:
-            found.setdefault(time.printed, {}).setdefault(_codes(reading), []).append(index)
-    return found
+def _names_zone(names: str) -> bool:
+    names = names.lower()
+    return "zone" in names or "offset" in names or "utc" in names or "gmt" in names
 
 
 def _indexes_of(
-    at: _ByTime,
-    scalars: Mapping[str, str],
-    zone_name: str,
+    times: Sequence[tuple[str, _ByCodes]], values: frozenset[str], zone_name: str
 ) -> Sequence[int]:
-    """Return the readings with their time in an object, in one field or in two.
+    """Return the readings with a time of the object whose field's name fits that of an instant.
 
-    Its name has to fit that of an instant. Of several, the reading with its codes there too, if
-    it is unique, else the first COMPARED_MAX.
+    Of several, the reading with its codes there too, if it is unique, else the first
+    COMPARED_MAX.
     """
-    printed = {*scalars.values()}
     kind = squashed(_UTC_NAME.sub("", zone_name)) if _UTC_NAME.search(zone_name) else ""
-    for name, value in scalars.items():
+    for name, by_codes in times:
         if name == zone_name and not kind:
             continue
-        by_codes = at.get(value) or next(
-            (found for other in scalars.values() if (found := at.get(f"{value} {other}"))), {}
-        )
-        if by_codes and (kind in squashed(name) or squashed(name) in kind):
+        if kind in squashed(name) or squashed(name) in kind:
             coded = [
-                index for codes in by_codes if codes <= printed for index in by_codes[codes][:2]
+                index for codes in by_codes if codes <= values for index in by_codes[codes][:2]
             ]
             if len(coded) == 1:
                 return coded
@@ -155,8 +181,8 @@ def _corrected(time: PrintedTime, said: _Said) -> PrintedTime | None:
     return None if offset is None else at_offset(time, local, offset, TzSource.PAIR)
 
 
-def _objects(body: bytes) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield each object of the body that has a field of a zone, with its texts and numbers."""
+def _objects(body: bytes) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield each object of the body that has a field of a zone, with its members."""
     for content in form_fields(body).values() or (body,):
         if is_xml(content):
             yield from _of_xml(read_xml(content).root)
@@ -168,18 +194,11 @@ def _objects(body: bytes) -> Iterator[tuple[str, dict[str, str]]]:
         yield from _of_json(value, "")
 
 
-def _of_json(value: object, pointer: str) -> Iterator[tuple[str, dict[str, str]]]:
+def _of_json(value: object, pointer: str) -> Iterator[tuple[str, dict[str, object]]]:
     members: Iterable[tuple[Any, Any]] = ()
     if type(value) is dict:
-        if any(map(_NAME.search, value)):
-            yield (
-                pointer,
-                {
-                    name: str(each).strip()
-                    for name, each in value.items()
-                    if type(each) in (str, int) and each != ""
-                },
-            )
+        if _names_zone("\n".join(value)):
+            yield pointer, value
         members = value.items()
     elif type(value) is list:
         members = enumerate(value)
@@ -191,8 +210,6 @@ def _of_json(value: object, pointer: str) -> Iterator[tuple[str, dict[str, str]]
 def _of_xml(root: etree._Element) -> Iterator[tuple[str, dict[str, str]]]:
     for element in root.iter():
         scalars = {str(name): str(each) for name, each in element.attrib.items()}
-        scalars |= {
-            str(each.tag): text for each in element if each.text and (text := each.text.strip())
-        }
-        if any(map(_NAME.search, scalars)):
+        scalars |= {str(each.tag): each.text for each in element if each.text}
+        if _names_zone("\n".join(scalars)):
             yield str(element.tag), scalars

@@ -94,3 +94,15 @@ def test_a_utc_time_beats_the_wall_clock_and_its_difference_is_the_zone() -> Non
         "pair",
         "20260301T1000",
     )
+
+
+def test_an_object_may_print_thousands_of_zones() -> None:
+    # comparing each with each pair of its fields would take days
+    scan = {"Scan": "SHIPMENT DELIVERED", "ScanDate": "01-03-2026", "ScanTime": "1000"}
+    zones = {f"zone{index}": "+05:30" for index in range(10_000)}
+    body = {
+        "Shipment": {"WaybillNo": "1", "Scans": {"ScanDetail": [scan]}, "Further": zones},
+        "Other": {**zones, "ScanDate": "01-03-2026", "ScanTime": "1000", "utcTime": "10:00Z"},
+    }
+    [reading] = read(CARRIERS["bluedart"], json.dumps(body).encode()).readings
+    assert str(reading.time.instant) == "2026-03-01 10:00:00+05:30"
