@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from events.vocabulary import Kind, Status
+from events.vocabulary import Kind
 from projections.expectations import (
     DEFAULT_RULES,
     FIRST_SEQUENCE,
@@ -33,35 +33,88 @@ def observed(state: ShipmentState, now: datetime) -> ShipmentState:
     return passed(state, DEFAULT_RULES, recorded_at=RECORDED, now=now).state
 
 
-def test_a_parcel_is_stalled_hours_after_its_last_scan_by_its_status() -> None:
-    assert due(scan("in_transit", "01 10:00")) == {"stalled": at("06 10:00")}
-    assert due(scan("picked_up", "01 10:00")) == {"stalled": at("04 10:00")}
-    assert due(scan("in_transit", "01 10:00"), note("02 10:00", name="n")) == {
-        "stalled": at("06 10:00")
-    }
-    assert due(scan("in_transit", "01 10:00"), note("02 10:00", name="n", kind=Kind.UNMAPPED)) == {
-        "stalled": at("07 10:00")
-    }
+MOVING = scan("in_transit", "01 10:00")
+PROMISED = scan("picked_up", "01 10:00", eta="2026-03-03")
+AFTER = scan("in_transit", "02 10:00", eta="2026-03-09")
+STRICT = DEFAULT_RULES.changed(
+    {"stalled": {"in_transit": 24, "exception": None}, "overdue": None}, revision=3
+)
 
 
-def test_a_label_that_never_becomes_a_parcel() -> None:
-    assert due(scan("info_received", "01 10:00"), scan("info_received", "03 10:00")) == {
-        "not_picked_up": at("06 10:00")
-    }
-    assert due(note("01 10:00", name="n")) == {}
-
-
-def test_the_promise_is_the_first_estimate_and_ends_at_midnight_where_the_parcel_is() -> None:
-    first, second = (
-        scan("picked_up", "01 10:00", eta="2026-03-03"),
-        scan("in_transit", "02 10:00", eta="2026-03-09"),
-    )
-    assert due(first, second)["overdue"] == at("04 00:00") == datetime(2026, 3, 4, 5, tzinfo=UTC)
-    there = replace(second, instant=datetime.fromisoformat("2026-03-02T10:00:00+01:00"))
-    assert due(first, there)["overdue"] == datetime(2026, 3, 3, 23, tzinfo=UTC)
-    assert due(scan("picked_up", "01 10:00", eta="2026-03-03T12:00:00+09:00"))["overdue"] == at(
-        "04 00:00"
-    )
+@pytest.mark.parametrize(
+    ("facts", "expected", "rules"),
+    [
+        ([MOVING], {"stalled": at("06 10:00")}, DEFAULT_RULES),
+        ([scan("picked_up", "01 10:00")], {"stalled": at("04 10:00")}, DEFAULT_RULES),
+        ([MOVING, note("02 10:00", name="n")], {"stalled": at("06 10:00")}, DEFAULT_RULES),
+        (
+            [MOVING, note("02 10:00", name="n", kind=Kind.UNMAPPED)],
+            {"stalled": at("07 10:00")},
+            DEFAULT_RULES,
+        ),
+        (
+            [scan("info_received", "01 10:00"), scan("info_received", "03 10:00")],
+            {"not_picked_up": at("06 10:00")},
+            DEFAULT_RULES,
+        ),
+        ([note("01 10:00", name="n")], {}, DEFAULT_RULES),
+        (
+            [PROMISED, AFTER],
+            {"overdue": datetime(2026, 3, 4, 5, tzinfo=UTC), "stalled": at("07 10:00")},
+            DEFAULT_RULES,
+        ),
+        (
+            [PROMISED, replace(AFTER, instant=datetime.fromisoformat("2026-03-02T10:00:00+01:00"))],
+            {
+                "overdue": datetime(2026, 3, 3, 23, tzinfo=UTC),
+                "stalled": datetime(2026, 3, 7, 9, tzinfo=UTC),
+            },
+            DEFAULT_RULES,
+        ),
+        (
+            [replace(PROMISED, estimated_delivery="2026-03-03T12:00:00+09:00")],
+            {"overdue": at("04 00:00"), "stalled": at("04 10:00")},
+            DEFAULT_RULES,
+        ),
+        (
+            [scan("out_for_delivery", "01 08:00"), scan("out_for_delivery", "02 23:59")],
+            {"delivery_missed": at("03 00:00"), "stalled": at("04 23:59")},
+            DEFAULT_RULES,
+        ),
+        (
+            [scan("available_for_pickup", "01 08:00"), scan("available_for_pickup", "04 08:00")],
+            {"pickup_expiring": at("06 08:00")},
+            DEFAULT_RULES,
+        ),
+        (
+            [scan("in_transit", "01 10:00", eta="2026-03-03")],
+            {"stalled": at("02 10:00")},
+            STRICT,
+        ),
+        ([scan("exception", "01 10:00")], {}, STRICT),
+        ([scan("picked_up", "01 10:00")], {"stalled": at("04 10:00")}, STRICT),
+    ],
+    ids=[
+        "stalled after its last scan",
+        "by its status",
+        "a note is no scan",
+        "a code that nobody knows is",
+        "a label that never becomes a parcel",
+        "no scan at all",
+        "the promise is the first estimate, to midnight",
+        "where the parcel is",
+        "of the day that is stated",
+        "out for delivery ends with the day of the last scan",
+        "a pickup expires from when it was available",
+        "rules change hours",
+        "and switch off",
+        "and leave the rest",
+    ],
+)
+def test_what_is_expected_when(
+    facts: list[Fact], expected: dict[str, datetime], rules: ExpectationRules
+) -> None:
+    assert due(*facts, rules=rules) == expected
 
 
 @pytest.mark.parametrize("eta", ["soon", "2026-02-30", "0001-01-01", "9999-12-31", ""])
@@ -69,32 +122,9 @@ def test_an_estimate_that_is_no_usable_date_promises_nothing(eta: str) -> None:
     assert due(scan("picked_up", "01 10:00", eta=eta)) == {"stalled": at("04 10:00")}
 
 
-def test_out_for_delivery_ends_with_the_day_of_the_last_scan() -> None:
-    assert due(scan("out_for_delivery", "01 08:00"), scan("out_for_delivery", "02 23:59"))[
-        "delivery_missed"
-    ] == at("03 00:00")
-
-
-def test_a_pickup_expires_counted_from_when_it_was_available() -> None:
-    assert due(
-        scan("available_for_pickup", "01 08:00"), scan("available_for_pickup", "04 08:00")
-    ) == {"pickup_expiring": at("06 08:00")}
-
-
 @pytest.mark.parametrize("status", ["delivered", "returned", "cancelled", "lost", "destroyed"])
 def test_nothing_is_expected_of_a_finished_shipment(status: str) -> None:
     assert due(scan("info_received", "01 08:00", eta="2026-03-02"), scan(status, "01 10:00")) == {}
-
-
-def test_rules_change_hours_and_switch_off() -> None:
-    rules = DEFAULT_RULES.changed(
-        {"stalled": {"in_transit": 24, "exception": None}, "overdue": None}, revision=3
-    )
-    assert due(scan("in_transit", "01 10:00", eta="2026-03-03"), rules=rules) == {
-        "stalled": at("02 10:00")
-    }
-    assert due(scan("exception", "01 10:00"), rules=rules) == {}
-    assert rules.stalled[Status.PICKED_UP] == DEFAULT_RULES.stalled[Status.PICKED_UP]
 
 
 def test_an_expectation_is_observed_once_for_its_cause_and_its_flag_goes_and_comes_with_it() -> (

@@ -166,149 +166,185 @@ def test_status_and_flags_do_not_depend_on_the_order_of_arrival(
         assert state.flags == flags
 
 
-def test_another_delivery_moves_time_and_signer() -> None:
-    first = scan("delivered", "01 10:15", signer=GREGOIRE)
-    second = scan("delivered", "03 11:40", signer=HETU)
-    between = [
-        scan("exception", "02 08:00", reason="address_incorrect"),
-        scan("out_for_delivery", "03 07:30"),
-    ]
-
-    before = fold([first, *between])
-    after = fold([second, first, *between])
-
-    assert (before.status, before.delivered_at, before.signed_by_event_id) == (
-        Status.DELIVERED,
-        first.instant,
-        first.event_id,
-    )
-    assert before.flags == {Flag.CONTRADICTED}
-    assert (after.status, after.delivered_at, after.signed_by_event_id) == (
-        Status.DELIVERED,
-        second.instant,
-        second.event_id,
-    )
-    assert after.flags == {Flag.CONTRADICTED, Flag.REDELIVERED}
-    assert (after.delivered_event_id, after.status_since) == (second.event_id, first.instant)
+SIGNED = scan("delivered", "01 10:15", signer=GREGOIRE)
+SIGNED_AGAIN = scan("delivered", "03 11:40", signer=HETU)
+BETWEEN = [
+    scan("exception", "02 08:00", reason="address_incorrect"),
+    scan("out_for_delivery", "03 07:30"),
+]
+SECOND_WORD = scan("delivered", "01 12:00", signer=HETU)
+LATE_SIGNER = enrichment(DELIVERED, name="signed", signer=GREGOIRE)
+BY_HETU = scan("delivered", "01 10:00", signer=HETU)
+STAMPED = enrichment(BY_HETU, name="b", signer=GREGOIRE, stamp="2026-03-02")
+OLD = scan("in_transit", "01 10:00", eta="2026-03-09")
+NEW = scan("in_transit", "02 10:00", eta="2026-03-05", stamp="1")
+BARE = scan("in_transit", "03 10:00")
+HELD = scan("exception", "01 10:00", reason="customs_hold")
+STILL = scan("exception", "02 10:00")
+REFUSED = scan("returning", "03 10:00", reason="consignee_refused")
+ATTEMPTED = scan("delivery_attempted", "01 10:00", reason="consignee_absent")
+LABEL = scan("info_received", "01 08:00", service="UPS Ground")
+VAN = scan("out_for_delivery", "03 09:00")
 
 
-def test_another_delivery_without_signer_does_not_keep_the_old_one() -> None:
-    state = fold(
-        [
-            scan("delivered", "01 10:15", signer=GREGOIRE),
-            scan("delivery_attempted", "03 07:30"),
-            scan("delivered", "03 11:40"),
-        ]
-    )
-    assert (state.delivered_at, state.signed_by_event_id) == (at("03 11:40"), None)
-
-
-def test_a_second_word_about_one_delivery_only_fills_the_signer() -> None:
-    second = scan("delivered", "01 12:00", signer=HETU)
-    third = scan("delivered", "01 13:00", signer=GREGOIRE)
-    state = fold([third, DELIVERED, second, scan("in_transit", "01 11:00")])
-    assert (state.delivered_at, state.delivered_event_id, state.signed_by_event_id) == (
-        DELIVERED.instant,
-        DELIVERED.event_id,
-        second.event_id,
-    )
-    assert Flag.REDELIVERED not in state.flags
-
-
-def test_the_first_word_of_a_delivery_has_the_signer_as_soon_as_it_is_known() -> None:
-    second = scan("delivered", "01 12:00", signer=HETU)
-    late = enrichment(DELIVERED, name="signed", signer=GREGOIRE)
-    assert fold([DELIVERED, second, late]).signed_by_event_id == late.event_id
-
-
-def test_of_several_signers_of_one_event_the_last_by_stamp_then_digest_counts() -> None:
-    signed = scan("delivered", "01 10:00", signer=HETU)
-    later = enrichment(signed, name="b", signer=GREGOIRE, stamp="2026-03-02")
-    assert fold([later, signed]).signed_by_event_id == later.event_id
-    unstamped = enrichment(signed, name="c", signer=GREGOIRE)
-    assert fold([unstamped, signed]).signed_by_event_id == signed.event_id
-
-
-def test_who_signed_for_an_older_delivery_or_for_no_delivery_does_not_count() -> None:
-    story = [DELIVERED, scan("out_for_delivery", "02 09:00"), scan("delivered", "02 10:00"), OUT]
-    signers = [
-        enrichment(DELIVERED, name="a", signer=GREGOIRE),
-        enrichment(OUT, name="b", signer=HETU),
-    ]
-    assert fold([*story, *signers]).signed_by_event_id is None
-
-
-def test_the_estimate_is_the_last_of_the_newest_scan_that_has_one() -> None:
-    old = scan("in_transit", "01 10:00", eta="2026-03-09")
-    new = scan("in_transit", "02 10:00", eta="2026-03-05", stamp="1")
-    bare = scan("in_transit", "03 10:00")
-    assert fold([bare, new, old]).estimated_delivery == "2026-03-05"
-    assert (
-        fold(
-            [bare, new, old, enrichment(new, name="a", eta="2026-03-04", stamp="2")]
-        ).estimated_delivery
-        == "2026-03-04"
-    )
-    assert (
-        fold([bare, new, old, enrichment(new, name="a", eta="2026-03-08")]).estimated_delivery
-        == "2026-03-05"
-    )
-    assert (
-        fold(
-            [bare, new, old, enrichment(old, name="a", eta="2026-03-08", stamp="9")]
-        ).estimated_delivery
-        == "2026-03-05"
-    )
-    assert (
-        fold([bare, new, old, enrichment(bare, name="a", eta="2026-03-03")]).estimated_delivery
-        == "2026-03-03"
-    )
-    assert (
-        fold([bare, new, note("04 08:00", name="eta", eta="2026-03-07")]).estimated_delivery
-        == "2026-03-07"
-    )
-
-
-def test_attempts_are_counted_once_each_also_on_the_way_back() -> None:
-    first = scan("delivery_attempted", "01 10:00", reason="consignee_absent")
-    state = fold(
-        [
-            first,
-            first,
-            scan("delivery_attempted", "02 10:00"),
-            scan("returning", "03 10:00"),
-            scan("delivery_attempted", "04 10:00"),
-        ]
-    )
-    assert (state.attempts, state.status) == (3, Status.RETURNING)
-
-
-def test_a_reason_stays_while_its_status_does() -> None:
-    held = scan("exception", "01 10:00", reason="customs_hold")
-    still = scan("exception", "02 10:00")
-    assert fold([held, still]).reason is Reason.CUSTOMS_HOLD
-    assert (
-        fold([held, scan("exception", "02 10:00", reason="payment_due")]).reason
-        is Reason.PAYMENT_DUE
-    )
-    assert fold([held, still, scan("in_transit", "03 10:00")]).reason is None
-    refused = scan("returning", "03 10:00", reason="consignee_refused")
-    assert (
-        fold([held, refused, scan("exception", "04 10:00", reason="weather")]).reason
-        is Reason.CONSIGNEE_REFUSED
-    )
-
-
-def test_times_are_those_of_the_events() -> None:
-    state = fold(
-        [scan("in_transit", "01 10:00"), scan("in_transit", "02 10:00"), note("03 10:00", name="n")]
-    )
-    assert (state.status_since, state.last_event_at, state.terminal) == (
-        at("01 10:00"),
-        at("03 10:00"),
-        False,
-    )
-    assert fold([DELIVERED]).terminal
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param(
+            [SIGNED, *BETWEEN],
+            {
+                "status": "delivered",
+                "delivered_at": SIGNED.instant,
+                "signed_by_event_id": SIGNED.event_id,
+                "flags": {Flag.CONTRADICTED},
+            },
+            id="one delivery",
+        ),
+        pytest.param(
+            [SIGNED_AGAIN, SIGNED, *BETWEEN],
+            {
+                "status": "delivered",
+                "delivered_at": SIGNED_AGAIN.instant,
+                "delivered_event_id": SIGNED_AGAIN.event_id,
+                "signed_by_event_id": SIGNED_AGAIN.event_id,
+                "status_since": SIGNED.instant,
+                "flags": {Flag.CONTRADICTED, Flag.REDELIVERED},
+            },
+            id="another delivery moves time and signer",
+        ),
+        pytest.param(
+            [SIGNED, scan("delivery_attempted", "03 07:30"), scan("delivered", "03 11:40")],
+            {"delivered_at": at("03 11:40"), "signed_by_event_id": None},
+            id="another delivery without signer does not keep the old one",
+        ),
+        pytest.param(
+            [
+                scan("delivered", "01 13:00", signer=GREGOIRE),
+                DELIVERED,
+                SECOND_WORD,
+                scan("in_transit", "01 11:00"),
+            ],
+            {
+                "delivered_at": DELIVERED.instant,
+                "delivered_event_id": DELIVERED.event_id,
+                "signed_by_event_id": SECOND_WORD.event_id,
+                "flags": {Flag.CONTRADICTED},
+            },
+            id="a second word about one delivery only fills the signer",
+        ),
+        pytest.param(
+            [DELIVERED, SECOND_WORD, LATE_SIGNER],
+            {"signed_by_event_id": LATE_SIGNER.event_id},
+            id="the first word has the signer as soon as it is known",
+        ),
+        pytest.param(
+            [STAMPED, BY_HETU],
+            {"signed_by_event_id": STAMPED.event_id},
+            id="of several signers the last by stamp",
+        ),
+        pytest.param(
+            [enrichment(BY_HETU, name="c", signer=GREGOIRE), BY_HETU],
+            {"signed_by_event_id": BY_HETU.event_id},
+            id="then by digest",
+        ),
+        pytest.param(
+            [
+                DELIVERED,
+                scan("out_for_delivery", "02 09:00"),
+                scan("delivered", "02 10:00"),
+                OUT,
+                enrichment(DELIVERED, name="a", signer=GREGOIRE),
+                enrichment(OUT, name="b", signer=HETU),
+            ],
+            {"signed_by_event_id": None},
+            id="a signer of an older delivery or of none does not count",
+        ),
+        pytest.param(
+            [BARE, NEW, OLD],
+            {"estimated_delivery": "2026-03-05"},
+            id="the estimate of the newest scan that has one",
+        ),
+        *(
+            pytest.param(
+                [BARE, NEW, OLD, later], {"estimated_delivery": estimate}, id=f"estimate {name}"
+            )
+            for name, later, estimate in (
+                (
+                    "by a later stamp",
+                    enrichment(NEW, name="a", eta="2026-03-04", stamp="2"),
+                    "2026-03-04",
+                ),
+                (
+                    "by an earlier stamp",
+                    enrichment(NEW, name="a", eta="2026-03-08"),
+                    "2026-03-05",
+                ),
+                (
+                    "of an older scan",
+                    enrichment(OLD, name="a", eta="2026-03-08", stamp="9"),
+                    "2026-03-05",
+                ),
+                ("of the newest scan", enrichment(BARE, name="a", eta="2026-03-03"), "2026-03-03"),
+                ("of its own", note("04 08:00", name="eta", eta="2026-03-07"), "2026-03-07"),
+            )
+        ),
+        pytest.param(
+            [
+                ATTEMPTED,
+                ATTEMPTED,
+                scan("delivery_attempted", "02 10:00"),
+                scan("returning", "03 10:00"),
+                scan("delivery_attempted", "04 10:00"),
+            ],
+            {"attempts": 3, "status": "returning"},
+            id="attempts are counted once each also on the way back",
+        ),
+        pytest.param([HELD, STILL], {"reason": Reason.CUSTOMS_HOLD}, id="a reason stays"),
+        pytest.param(
+            [HELD, scan("exception", "02 10:00", reason="payment_due")],
+            {"reason": Reason.PAYMENT_DUE},
+            id="until another is given",
+        ),
+        pytest.param(
+            [HELD, STILL, BARE], {"reason": None}, id="and goes with the status that it is of"
+        ),
+        pytest.param(
+            [HELD, REFUSED, scan("exception", "04 10:00", reason="weather")],
+            {"reason": Reason.CONSIGNEE_REFUSED},
+            id="a scan that does not move the status gives none",
+        ),
+        pytest.param(
+            [
+                scan("in_transit", "01 10:00"),
+                scan("in_transit", "02 10:00"),
+                note("03 10:00", name="n"),
+            ],
+            {"status_since": at("01 10:00"), "last_event_at": at("03 10:00"), "terminal": False},
+            id="times are those of the events",
+        ),
+        pytest.param([DELIVERED], {"terminal": True}, id="a delivery ends it"),
+        pytest.param(
+            [scan("in_transit", "02 10:00", service="UPS SurePost"), VAN, LABEL],
+            {"service": "UPS SurePost"},
+            id="the service that the newest event states",
+        ),
+        pytest.param([VAN, LABEL], {"service": "UPS Ground"}, id="the only one stated"),
+        pytest.param(
+            [VAN, enrichment(VAN, name="a", eta="2026-03-04")], {"service": None}, id="no service"
+        ),
+        pytest.param(
+            [OUT, replace(scan("exception", "09 10:00"), is_timed=False)],
+            {"last_event_at": OUT.instant},
+            id="a time of receipt is no newest time",
+        ),
+    ],
+)
+def test_a_shipment_is_what_its_events_say_whatever_came_first(
+    given: list[Fact], expected: dict[str, object]
+) -> None:
+    for arrival in permutations(given):
+        state = fold(arrival)
+        assert {name: getattr(state, name) for name in expected} == expected
 
 
 def test_a_carriers_own_event_of_who_signed_signs_the_delivery_before_it() -> None:
@@ -340,23 +376,6 @@ def test_the_first_step_with_a_time_gives_it(when: str) -> None:
         assert (state.status_since, state.delivered_at, state.last_event_at) == (timed.instant,) * 3
         step = advance(fold([arrival[0]]), [arrival[1]])
         assert step is None or step == state
-
-
-def test_a_time_of_receipt_is_no_newest_time() -> None:
-    late = replace(scan("exception", "09 10:00"), is_timed=False)
-    for arrival in permutations([OUT, late]):
-        assert fold(arrival).last_event_at == OUT.instant
-
-
-def test_the_service_is_the_one_that_the_newest_event_states() -> None:
-    label, arrival, van = (
-        scan("info_received", "01 08:00", service="UPS Ground"),
-        scan("in_transit", "02 10:00", service="UPS SurePost"),
-        scan("out_for_delivery", "03 09:00"),
-    )
-    assert fold([arrival, van, label]).service == "UPS SurePost"
-    assert fold([van, label]).service == "UPS Ground"
-    assert fold([van, enrichment(van, name="a", eta="2026-03-04")]).service is None
 
 
 def test_the_last_event_again_does_not_advance_the_state() -> None:

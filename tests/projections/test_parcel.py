@@ -127,66 +127,98 @@ def test_the_parcel_is_where_what_was_told_last_says(
     )
 
 
-def test_what_comes_late_is_not_told_after_the_end() -> None:
-    assert tell(
-        (UPS, "in_transit"),
-        (UPS, "delivered"),
-        (AFTERSHIP, "out_for_delivery"),
-        (AFTERSHIP, "exception"),
-    ) == [
-        "in_transit",
-        "delivered",
-    ]
-
-
-def test_an_exception_that_comes_back_is_told_again() -> None:
-    both = [
-        (source, status)
-        for status in ("in_transit", "exception", "in_transit", "exception", "in_transit")
-        for source in (UPS, SHIPPO)
-    ]
-    assert tell(*both) == ["in_transit", "exception", "in_transit", "exception", "in_transit"]
-
-
-def test_a_source_that_lags_behind_at_the_same_status_tells_nothing_twice() -> None:
-    ahead = [(UPS, "in_transit"), (UPS, "exception"), (UPS, "in_transit")]
-    assert tell(
-        (SHIPPO, "in_transit"),
-        *ahead,
-        (SHIPPO, "exception"),
-        (SHIPPO, "in_transit"),
-        (SHIPPO, "delivered"),
-    ) == [
-        "in_transit",
-        "exception",
-        "in_transit",
-        "delivered",
-    ]
-
-
-def test_a_source_goes_on_where_another_falls_silent_though_it_saw_fewer_turns() -> None:
-    seen = [
-        (UPS, "exception"),
-        (UPS, "in_transit"),
-        (UPS, "exception"),
-        (UPS, "in_transit"),
-        (UPS, "out_for_delivery"),
-    ]
-    alone = [
-        (SHIPPO, "in_transit"),
-        (SHIPPO, "out_for_delivery"),
-        (SHIPPO, "exception"),
-        (SHIPPO, "delivered"),
-    ]
-    assert tell(*seen, *alone) == [
-        "exception",
-        "in_transit",
-        "exception",
-        "in_transit",
-        "out_for_delivery",
-        "exception",
-        "delivered",
-    ]
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        pytest.param(
+            [
+                (UPS, "in_transit"),
+                (UPS, "delivered"),
+                (AFTERSHIP, "out_for_delivery"),
+                (AFTERSHIP, "exception"),
+            ],
+            ["in_transit", "delivered"],
+            id="what comes late is not told after the end",
+        ),
+        pytest.param(
+            [
+                (source, status)
+                for status in ("in_transit", "exception", "in_transit", "exception", "in_transit")
+                for source in (UPS, SHIPPO)
+            ],
+            ["in_transit", "exception", "in_transit", "exception", "in_transit"],
+            id="an exception that comes back is told again",
+        ),
+        pytest.param(
+            [
+                (SHIPPO, "in_transit"),
+                (UPS, "in_transit"),
+                (UPS, "exception"),
+                (UPS, "in_transit"),
+                (SHIPPO, "exception"),
+                (SHIPPO, "in_transit"),
+                (SHIPPO, "delivered"),
+            ],
+            ["in_transit", "exception", "in_transit", "delivered"],
+            id="a source that lags behind at the same status tells nothing twice",
+        ),
+        pytest.param(
+            [
+                (UPS, "exception"),
+                (UPS, "in_transit"),
+                (UPS, "exception"),
+                (UPS, "in_transit"),
+                (UPS, "out_for_delivery"),
+                (SHIPPO, "in_transit"),
+                (SHIPPO, "out_for_delivery"),
+                (SHIPPO, "exception"),
+                (SHIPPO, "delivered"),
+            ],
+            [
+                "exception",
+                "in_transit",
+                "exception",
+                "in_transit",
+                "out_for_delivery",
+                "exception",
+                "delivered",
+            ],
+            id="a source that saw fewer turns goes on where another falls silent",
+        ),
+        pytest.param(
+            [
+                (UPS, "delivered"),
+                (AFTERSHIP, "delivered"),
+                (UPS, "delivery_attempted"),
+                (AFTERSHIP, "delivery_attempted"),
+            ],
+            ["delivered", "delivery_attempted"],
+            id="a correction of what was told is told",
+        ),
+        pytest.param(
+            [
+                (UPS, "delivered"),
+                (AFTERSHIP, "delivered"),
+                (AFTERSHIP, "in_transit"),
+                (UPS, "in_transit"),
+                (AFTERSHIP, "delivered"),
+                (UPS, "delivered"),
+            ],
+            ["delivered", "in_transit", "delivered"],
+            id="a delivery that was taken back is told again once",
+        ),
+        pytest.param(
+            [(UPS, "in_transit"), (UPS, "delivered"), (AFTERSHIP, "delivered")],
+            ["in_transit", "delivered"],
+            id="a source that comes late with the whole history tells nothing",
+        ),
+        pytest.param(
+            [(UPS, "teleported")], ["teleported"], id="a status of a later version is told"
+        ),
+    ],
+)
+def test_what_is_told_of_a_parcel(said: list[tuple[ParcelSource, str]], told: list[str]) -> None:
+    assert tell(*said) == told
 
 
 def test_a_source_that_is_at_another_turn_of_the_same_status_tells_nothing_twice() -> None:
@@ -203,29 +235,6 @@ def test_a_source_that_is_at_another_turn_of_the_same_status_tells_nothing_twice
         (SHIPPO, "exception"),
         (SHIPPO, "in_transit"),
     ]
-
-
-def test_a_correction_of_what_was_told_is_told() -> None:
-    assert tell(
-        (UPS, "delivered"),
-        (AFTERSHIP, "delivered"),
-        (UPS, "delivery_attempted"),
-        (AFTERSHIP, "delivery_attempted"),
-    ) == [
-        "delivered",
-        "delivery_attempted",
-    ]
-
-
-def test_a_delivery_that_was_taken_back_is_told_again_once() -> None:
-    told = [
-        (UPS, "delivered"),
-        (AFTERSHIP, "delivered"),
-        (AFTERSHIP, "in_transit"),
-        (UPS, "in_transit"),
-        (AFTERSHIP, "delivered"),
-    ]
-    assert tell(*told, (UPS, "delivered")) == ["delivered", "in_transit", "delivered"]
 
 
 @pytest.mark.parametrize("first", [UPS, AFTERSHIP])
@@ -248,14 +257,3 @@ def test_a_number_that_is_used_again_begins_anew(first: ParcelSource) -> None:
         (again[first], "delivered"),
     ]
     assert tell(*once, *twice) == ["in_transit", "delivered", "in_transit", "delivered"]
-
-
-def test_a_source_that_comes_late_with_the_whole_history_tells_nothing() -> None:
-    assert tell((UPS, "in_transit"), (UPS, "delivered"), (AFTERSHIP, "delivered")) == [
-        "in_transit",
-        "delivered",
-    ]
-
-
-def test_a_status_of_a_later_version_is_told() -> None:
-    assert tell((UPS, "teleported")) == ["teleported"]
