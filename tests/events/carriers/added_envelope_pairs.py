@@ -39,20 +39,6 @@ _INPOST: Final = {
     "eventCode": "LMD.9017",
     "location": {"type": "ADDRESS", "city": "Leeds", "country": "GB"},
 }
-INPOST_EVENT: Final = {
-    **_INPOST,
-    "trackingNumber": "630000000000000000000009",
-    "eventId": "00000000-0000-4000-8000-000000000009#LMD.9017",
-    "timestamp": "2026-03-01T14:02:55.374675Z",
-}
-INPOST_ANSWER: Final = {
-    "parcels": [
-        {
-            "trackingNumber": "630000000000000000000009",
-            "events": [{**_INPOST, "eventTimestamp": "2026-03-01T15:02:55.374+01:00"}],
-        }
-    ]
-}
 
 
 def _dhl_ecommerce(number: str, *, nested: bool, **more: Any) -> dict[str, Any]:
@@ -72,39 +58,7 @@ def _dhl_ecommerce(number: str, *, nested: bool, **more: Any) -> dict[str, Any]:
     }
 
 
-DHL_NL_ANSWER: Final = [
-    {
-        "barcode": "3STEST0000000009",
-        "events": [
-            {
-                "category": "PROBLEM",
-                "localTimestamp": "2026-03-02T12:31:22.475+01:00",
-                "status": "NOT_HOME",
-                "timestamp": "2026-03-02T11:31:22.475Z",
-            }
-        ],
-    }
-]
-_DHL_NL_PHASE: Final = {
-    "phase": "IN_DELIVERY",
-    "events": [{"timestamp": "2026-03-02T11:31:22Z", "key": "NOT_HOME", "exception": True}],
-}
-DHL_NL_VIEW: Final = [{"barcode": "3STEST0000000009", "view": {"phases": [_DHL_NL_PHASE]}}]
-
 _NZ_POST: Final = {"event_edifact_code": "13", "event_datetime": "2026-03-01T10:05:13"}
-NZ_POST_PUSH: Final = {
-    "tracking_reference": "CL000000009NZ",
-    "tracking_events": [
-        {**_NZ_POST, "status_description": "Picked up", "event_description": "Picked up at Penrose"}
-    ],
-}
-NZ_POST_ANSWER: Final = {
-    "success": True,
-    "results": {
-        "tracking_reference": "CL000000009NZ",
-        "tracking_events": [{**_NZ_POST, "status_description": "Acceptance"}],
-    },
-}
 
 
 def _bring(words: str, city: str) -> dict[str, Any]:
@@ -122,63 +76,14 @@ def _bring(words: str, city: str) -> dict[str, Any]:
     }
 
 
-SENDCLOUD_PUSH: Final = {
-    "event_type": "parcels.event.created",
-    "data": {
-        "parcel": {"parcel_id": 9, "tracking_number": "3STEST000000009", "carrier_code": "dpd"},
-        "event": {
-            "timestamp": "2026-03-01T10:30:00Z",
-            "phase": "in_transit",
-            "exception": "sorting_delay",
-            "sub_status": "traffic",
-        },
-    },
-}
-SENDCLOUD_ANSWER: Final = {
-    "tracking_numbers": [{"carrier_code": "dpd", "tracking_number": "3STEST000000009"}],
-    "events": [
-        {
-            "event_at": "2026-03-01T11:30:00+01:00",
-            "status_code": "sorting_delay",
-            "sub_status_code": "traffic",
-        }
-    ],
-}
-
-
 def _trackingmore(**step: Any) -> dict[str, Any]:
     return {"data": [{"tracking_number": "LZ000000009SG", "origin_info": {"trackinfo": [step]}}]}
 
-
-TRACKINGMORE_V4: Final = _trackingmore(
-    checkpoint_date="2026-03-01 09:25",
-    tracking_detail="Processed Through Facility",
-    checkpoint_delivery_status="transit",
-    checkpoint_delivery_substatus="transit002",
-    location="Chicago,IL,US",
-)
-TRACKINGMORE_V2: Final = _trackingmore(
-    Date="2026-03-01 09:25:00",
-    StatusDescription="Processed through facility",
-    checkpoint_status="transit",
-    substatus="transit001",
-    Details="CHICAGO IL",
-)
 
 _NINJA: Final = {
     "status": "Delivered",
     "is_parcel_on_rts_leg": False,
     "delivery_information": {"state": "Left at Doorstep"},
-}
-NINJA_PUSH: Final = {
-    **_NINJA,
-    "tracking_id": "TESTSG000000009",
-    "timestamp": "2026-03-01T15:04:05+0800",
-    "event": "Delivered, Left at Doorstep",
-}
-NINJA_ANSWER: Final = {
-    "tracking_number": "TESTSG000000009",
-    "events": [{**_NINJA, "timestamp": "2026-03-01T07:04:05Z"}],
 }
 
 _DHL_NUMBER: Final = "9374800000000000000018"
@@ -186,18 +91,6 @@ _DHL_NUMBER: Final = "9374800000000000000018"
 
 def _postnl(**status: str) -> dict[str, object]:
     return {"Barcode": "3SDEVC000000001", "Status": {"StatusCode": "7", "PhaseCode": "3", **status}}
-
-
-POSTNL_ANSWER: Final = {
-    "CurrentStatus": {
-        "Shipment": _postnl(
-            TimeStamp="08-11-2022 10:13:20", StatusDescription="Shipment out for delivery"
-        )
-    }
-}
-POSTNL_UPDATED: Final = [
-    _postnl(Timestamp="2022-11-08T10:13:20", StatusDescription="Zending in distributieproces")
-]
 
 
 def _postnord(status_field: str, **event: object) -> dict[str, object]:
@@ -214,14 +107,6 @@ def _postnord(status_field: str, **event: object) -> dict[str, object]:
     }
 
 
-POSTNORD_ENGLISH: Final = _postnord(
-    "status",
-    eventDescription="Under transportation",
-    location={"city": "Segeltorp", "countryCode": "SWE"},
-)
-POSTNORD_SWEDISH: Final = _postnord("eventStatus", eventDescription="Under transport")
-
-
 _ONTRAC_EVENT: Final = "<Events><Event><Status>RD</Status><Description>{}</Description><EventTime>2015-04-17T07:18:13</EventTime>{}</Event></Events>"
 _ONTRAC_PLACE: Final = (
     "<Facility>SanFrancisco</Facility><City>SOUTH SAN"
@@ -235,21 +120,6 @@ def _ontrac(words: str, around: str, number: str) -> str:
     )
 
 
-ONTRAC_ANSWER: Final = _ontrac(
-    "Package received at the facility.",
-    "<ShipGlobalCourier><Tracking><Shipment>{}</Shipment></Tracking></ShipGlobalCourier>",
-    "TrackingNbr",
-)
-ONTRAC_STATUS: Final = _ontrac(
-    "PACKAGE RECEIVED AT FACILITY",
-    "<OnTracShipmentStatus><Packages><Package>{}</Package></Packages></OnTracShipmentStatus>",
-    "Tracking",
-)
-
-_CORREIOS_UNIT: Final = {
-    "tipo": "Unidade de Tratamento",
-    "endereco": {"cidade": "Recife", "uf": "PE"},
-}
 CORREIOS_RASTRO: Final = {
     "objetos": [
         {
@@ -265,43 +135,12 @@ CORREIOS_RASTRO: Final = {
         }
     ]
 }
-CORREIOS_APP: Final = {
-    "codObjeto": "AA000000009BR",
-    "eventos": [
-        {
-            "codigo": "BDE",
-            "tipo": "01",
-            "dtHrCriado": {
-                "date": "2026-03-03 23:30:03.000000",
-                "timezone_type": 3,
-                "timezone": "America/Sao_Paulo",
-            },
-            "descricao": "Objeto entregue ao destinatário",
-            "unidade": _CORREIOS_UNIT,
-        }
-    ],
-}
-CORREIOS_SOAP: Final = (
-    "<buscaEventosResponse><return><objeto><numero>AA000000009BR</numero><evento><tipo>BDE</tipo>"
-    "<status>1</status>"
-    "<data>03/03/2026</data><hora>23:30</hora><descricao>Object"
-    " delivered</descricao><cidade>RECIFE</cidade><uf>PE</uf></evento>"
-    "</objeto></return></buscaEventosResponse>"
-)
 
 
 def _cainiao(words: str, **more: object) -> dict[str, object]:
     step = {"actionCode": "SC_INBOUND_SUCCESS", "standerdDesc": words, "timeZone": "GMT+8", **more}
     return {"mailNo": "LP00000000000009", "detailList": [step]}
 
-
-CAINIAO_TEXT: Final = {
-    "module": [
-        _cainiao("[Shatian Town] Processing at sorting center", timeStr="2026-03-04 08:00:00")
-    ],
-    "success": True,
-}
-CAINIAO_NUMBER: Final = _cainiao("分拣中心处理中", time=1772582400000)
 
 _JT_SCANS: Final = [
     {
@@ -311,19 +150,6 @@ _JT_SCANS: Final = [
         "timeZone": "GMT+08:00",
     }
 ]
-JT_PUSH: Final = "bizContent=" + quote_plus(
-    json.dumps([{"billCode": "630000000009", "details": _JT_SCANS}])
-)
-JT_ANSWER: Final = {
-    "code": "1",
-    "msg": "success",
-    "data": [
-        {
-            "billCode": "630000000009",
-            "details": [{**_JT_SCANS[0], "desc": "Diambil", "scanNetworkCity": "Johor Bahru"}],
-        }
-    ],
-}
 
 ADDED_PAIRS: Final = (
     pair("inpost", "webhook_and_history", *_shipx("15:08", "ready_to_pickup")),
@@ -332,7 +158,24 @@ ADDED_PAIRS: Final = (
         "webhook_of_a_new_shipment_and_history",
         *_shipx("08:00", "confirmed", "shipment_confirmed"),
     ),
-    pair("inpost", "event_and_answer", INPOST_EVENT, INPOST_ANSWER),
+    pair(
+        "inpost",
+        "event_and_answer",
+        {
+            **_INPOST,
+            "trackingNumber": "630000000000000000000009",
+            "eventId": "00000000-0000-4000-8000-000000000009#LMD.9017",
+            "timestamp": "2026-03-01T14:02:55.374675Z",
+        },
+        {
+            "parcels": [
+                {
+                    "trackingNumber": "630000000000000000000009",
+                    "events": [{**_INPOST, "eventTimestamp": "2026-03-01T15:02:55.374+01:00"}],
+                }
+            ]
+        },
+    ),
     pair(
         "dhl_ecommerce",
         "answer_and_public_page",
@@ -345,22 +188,238 @@ ADDED_PAIRS: Final = (
         ),
         _dhl_ecommerce(f"42078701{_DHL_NUMBER}", nested=False, location="Austin, TX, US"),
     ),
-    pair("ninjavan", "webhook_and_answer", NINJA_PUSH, NINJA_ANSWER),
-    pair("dhl_parcel_nl", "answer_and_view", DHL_NL_ANSWER, DHL_NL_VIEW),
-    pair("nzpost", "push_and_answer", NZ_POST_PUSH, NZ_POST_ANSWER),
+    pair(
+        "ninjavan",
+        "webhook_and_answer",
+        {
+            **_NINJA,
+            "tracking_id": "TESTSG000000009",
+            "timestamp": "2026-03-01T15:04:05+0800",
+            "event": "Delivered, Left at Doorstep",
+        },
+        {
+            "tracking_number": "TESTSG000000009",
+            "events": [{**_NINJA, "timestamp": "2026-03-01T07:04:05Z"}],
+        },
+    ),
+    pair(
+        "dhl_parcel_nl",
+        "answer_and_view",
+        [
+            {
+                "barcode": "3STEST0000000009",
+                "events": [
+                    {
+                        "category": "PROBLEM",
+                        "localTimestamp": "2026-03-02T12:31:22.475+01:00",
+                        "status": "NOT_HOME",
+                        "timestamp": "2026-03-02T11:31:22.475Z",
+                    }
+                ],
+            }
+        ],
+        [
+            {
+                "barcode": "3STEST0000000009",
+                "view": {
+                    "phases": [
+                        {
+                            "phase": "IN_DELIVERY",
+                            "events": [
+                                {
+                                    "timestamp": "2026-03-02T11:31:22Z",
+                                    "key": "NOT_HOME",
+                                    "exception": True,
+                                }
+                            ],
+                        }
+                    ]
+                },
+            }
+        ],
+    ),
+    pair(
+        "nzpost",
+        "push_and_answer",
+        {
+            "tracking_reference": "CL000000009NZ",
+            "tracking_events": [
+                {
+                    **_NZ_POST,
+                    "status_description": "Picked up",
+                    "event_description": "Picked up at Penrose",
+                }
+            ],
+        },
+        {
+            "success": True,
+            "results": {
+                "tracking_reference": "CL000000009NZ",
+                "tracking_events": [{**_NZ_POST, "status_description": "Acceptance"}],
+            },
+        },
+    ),
     pair(
         "bring",
         "english_and_norwegian",
         _bring("The parcel is registered", "OSLO"),
         _bring("Sendingen er registrert", ""),
     ),
-    pair("sendcloud", "v3_push_and_answer", SENDCLOUD_PUSH, SENDCLOUD_ANSWER),
-    pair("trackingmore", "two_versions", TRACKINGMORE_V4, TRACKINGMORE_V2),
-    pair("postnl", "answer_and_updated_shipments", POSTNL_ANSWER, POSTNL_UPDATED),
-    pair("postnord", "english_and_swedish", POSTNORD_ENGLISH, POSTNORD_SWEDISH),
-    pair("correios", "rastro_and_app", CORREIOS_RASTRO, CORREIOS_APP),
-    pair("correios", "rastro_and_soap", CORREIOS_RASTRO, CORREIOS_SOAP),
-    pair("cainiao", "english_with_text_and_chinese_with_number", CAINIAO_TEXT, CAINIAO_NUMBER),
-    pair("jtexpress", "push_and_answer", JT_PUSH, JT_ANSWER),
-    pair("ontrac", "courier_and_public_status", ONTRAC_ANSWER, ONTRAC_STATUS),
+    pair(
+        "sendcloud",
+        "v3_push_and_answer",
+        {
+            "event_type": "parcels.event.created",
+            "data": {
+                "parcel": {
+                    "parcel_id": 9,
+                    "tracking_number": "3STEST000000009",
+                    "carrier_code": "dpd",
+                },
+                "event": {
+                    "timestamp": "2026-03-01T10:30:00Z",
+                    "phase": "in_transit",
+                    "exception": "sorting_delay",
+                    "sub_status": "traffic",
+                },
+            },
+        },
+        {
+            "tracking_numbers": [{"carrier_code": "dpd", "tracking_number": "3STEST000000009"}],
+            "events": [
+                {
+                    "event_at": "2026-03-01T11:30:00+01:00",
+                    "status_code": "sorting_delay",
+                    "sub_status_code": "traffic",
+                }
+            ],
+        },
+    ),
+    pair(
+        "trackingmore",
+        "two_versions",
+        _trackingmore(
+            checkpoint_date="2026-03-01 09:25",
+            tracking_detail="Processed Through Facility",
+            checkpoint_delivery_status="transit",
+            checkpoint_delivery_substatus="transit002",
+            location="Chicago,IL,US",
+        ),
+        _trackingmore(
+            Date="2026-03-01 09:25:00",
+            StatusDescription="Processed through facility",
+            checkpoint_status="transit",
+            substatus="transit001",
+            Details="CHICAGO IL",
+        ),
+    ),
+    pair(
+        "postnl",
+        "answer_and_updated_shipments",
+        {
+            "CurrentStatus": {
+                "Shipment": _postnl(
+                    TimeStamp="08-11-2022 10:13:20", StatusDescription="Shipment out for delivery"
+                )
+            }
+        },
+        [
+            _postnl(
+                Timestamp="2022-11-08T10:13:20", StatusDescription="Zending in distributieproces"
+            )
+        ],
+    ),
+    pair(
+        "postnord",
+        "english_and_swedish",
+        _postnord(
+            "status",
+            eventDescription="Under transportation",
+            location={"city": "Segeltorp", "countryCode": "SWE"},
+        ),
+        _postnord("eventStatus", eventDescription="Under transport"),
+    ),
+    pair(
+        "correios",
+        "rastro_and_app",
+        CORREIOS_RASTRO,
+        {
+            "codObjeto": "AA000000009BR",
+            "eventos": [
+                {
+                    "codigo": "BDE",
+                    "tipo": "01",
+                    "dtHrCriado": {
+                        "date": "2026-03-03 23:30:03.000000",
+                        "timezone_type": 3,
+                        "timezone": "America/Sao_Paulo",
+                    },
+                    "descricao": "Objeto entregue ao destinatário",
+                    "unidade": {
+                        "tipo": "Unidade de Tratamento",
+                        "endereco": {"cidade": "Recife", "uf": "PE"},
+                    },
+                }
+            ],
+        },
+    ),
+    pair(
+        "correios",
+        "rastro_and_soap",
+        CORREIOS_RASTRO,
+        (
+            "<buscaEventosResponse><return><objeto><numero>AA000000009BR</numero><evento><tipo>BDE</tipo>"
+            "<status>1</status>"
+            "<data>03/03/2026</data><hora>23:30</hora><descricao>Object"
+            " delivered</descricao><cidade>RECIFE</cidade><uf>PE</uf></evento>"
+            "</objeto></return></buscaEventosResponse>"
+        ),
+    ),
+    pair(
+        "cainiao",
+        "english_with_text_and_chinese_with_number",
+        {
+            "module": [
+                _cainiao(
+                    "[Shatian Town] Processing at sorting center", timeStr="2026-03-04 08:00:00"
+                )
+            ],
+            "success": True,
+        },
+        _cainiao("分拣中心处理中", time=1772582400000),
+    ),
+    pair(
+        "jtexpress",
+        "push_and_answer",
+        (
+            "bizContent="
+            + quote_plus(json.dumps([{"billCode": "630000000009", "details": _JT_SCANS}]))
+        ),
+        {
+            "code": "1",
+            "msg": "success",
+            "data": [
+                {
+                    "billCode": "630000000009",
+                    "details": [
+                        {**_JT_SCANS[0], "desc": "Diambil", "scanNetworkCity": "Johor Bahru"}
+                    ],
+                }
+            ],
+        },
+    ),
+    pair(
+        "ontrac",
+        "courier_and_public_status",
+        _ontrac(
+            "Package received at the facility.",
+            "<ShipGlobalCourier><Tracking><Shipment>{}</Shipment></Tracking></ShipGlobalCourier>",
+            "TrackingNbr",
+        ),
+        _ontrac(
+            "PACKAGE RECEIVED AT FACILITY",
+            "<OnTracShipmentStatus><Packages><Package>{}</Package></Packages></OnTracShipmentStatus>",
+            "Tracking",
+        ),
+    ),
 )

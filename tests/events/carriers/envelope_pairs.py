@@ -88,21 +88,6 @@ UPS_XML: Final = """<TrackResponse><Shipment><Package><TrackingNumber>1ZTEST0009
 <ActivityLocation><Address><City>LOUISVILLE</City><StateProvinceCode>KY</StateProvinceCode><CountryCode>US</CountryCode></Address>
 </ActivityLocation><Status><StatusType><Code>I</Code><Description>ARRIVAL SCAN</Description></StatusType>
 <StatusCode><Code>AR</Code></StatusCode></Status><Date>20260301</Date><Time>140500</Time></Activity></Package></Shipment></TrackResponse>"""
-UPS_CAPITALS: Final = {
-    "TrackResponse": {
-        "Shipment": {
-            "Package": {
-                "TrackingNumber": "1ZTEST0009",
-                "Activity": {
-                    "Date": "20260301",
-                    "Time": "140500",
-                    "Status": {"Type": "I", "Code": "AR", "Description": "Arrival Scan"},
-                    "ActivityLocation": {"Address": {"City": "Louisville", "CountryCode": "US"}},
-                },
-            }
-        }
-    }
-}
 
 USPS_NUMBER: Final = "9405500000000000000017"
 
@@ -151,13 +136,6 @@ def _fedex(unique_id: str = "2460001000~999900003333~FX", **more: Any) -> dict[s
     }
 
 
-FEDEX_XML: Final = """<TrackReply xmlns="http://fedex.com/ws/track/v14"><CompletedTrackDetails><TrackDetails>
-<TrackingNumber>999900003333</TrackingNumber><TrackingNumberUniqueIdentifier>2460001000~999900003333~FX</TrackingNumberUniqueIdentifier>
-<Events><Timestamp>2026-03-01T14:05:00-06:00</Timestamp><EventType>DL</EventType><EventDescription>Delivered</EventDescription>
-<StatusExceptionCode>014</StatusExceptionCode><Address><City>RENO</City><StateOrProvinceCode>NV</StateOrProvinceCode></Address>
-<StationId>RNOA</StationId></Events></TrackDetails></CompletedTrackDetails></TrackReply>"""
-
-
 def _parcel_de(text: str, place: str, country: str) -> str:
     return f"""<data name="piece-shipment-list"><data name="piece-shipment" piece-code="00340000000000000017"><data name="piece-event-list">
 <data name="piece-event" event-timestamp="01.03.2026 09:34" ice="HLDEX" ric="NHAVA" standard-event-code="ZN" event-text="{text}"
@@ -172,38 +150,6 @@ DHL_PI: Final = """<req:TrackingResponse xmlns:req="http://www.dhl.com"><AWBInfo
 DHL_SOAP: Final = DHL_PI.replace("req:TrackingResponse", "trackShipmentRequestResponse").replace(
     ' xmlns:req="http://www.dhl.com"', ""
 )
-MYDHL: Final = {
-    "shipments": [
-        {
-            "shipmentTrackingNumber": "6600000031",
-            "events": [
-                {
-                    "date": "2026-02-10",
-                    "time": "08:00:00",
-                    "GMTOffset": "+08:00",
-                    "typeCode": "AF",
-                    "description": "Angekommen",
-                    "serviceArea": [{"code": "HKG", "description": "Hong Kong-HK"}],
-                }
-            ],
-        }
-    ]
-}
-_DHL_EVENT: Final = {"EventCode": "AF", "Description": "Arrived"}
-_DHL_AREA: Final = {"ServiceAreaCode": "HKG", "Description": "Hong Kong - Hong Kong"}
-_DHL_ITEM: Final = {
-    "Date": "2026-02-10",
-    "Time": "08:00:00",
-    "ServiceEvent": _DHL_EVENT,
-    "ServiceArea": _DHL_AREA,
-}
-_DHL_INFO: Final = {"ShipmentEvent": {"ArrayOfShipmentEventItem": [_DHL_ITEM]}}
-_DHL_AWB: Final = {"ArrayOfAWBInfoItem": [{"AWBNumber": "6600000031", "ShipmentInfo": _DHL_INFO}]}
-DHL_TWIN: Final = {
-    "trackShipmentRequestResponse": {
-        "trackingResponse": {"TrackingResponse": {"AWBInfo": _DHL_AWB}}
-    }
-}
 
 
 def _unified(**scan: Any) -> dict[str, Any]:
@@ -224,23 +170,6 @@ def _canada_post(words: str, zone: str) -> str:
 <event-date>2026-02-04</event-date><event-time>13:34:57</event-time><event-time-zone>{zone}</event-time-zone>
 <event-description>{words}</event-description><event-site>OTTAWA</event-site><event-province>ON</event-province></occurrence>
 </significant-events></tracking-detail>"""
-
-
-CANADA_POST_SUMMARY: Final = """<tracking-summary><pin-summary><pin>2000000000000009</pin>
-<event-date-time>20260204:133457</event-date-time><event-description>Item accepted at the Post Office</event-description>
-<event-type>INDUCTION</event-type><event-location>OTTAWA, ON</event-location></pin-summary></tracking-summary>"""
-
-ARAMEX_SOAP: Final = """<ShipmentTrackingResponse><TrackingResults><TrackingResult><WaybillNumber>30000000009</WaybillNumber>
-<UpdateCode>SH014</UpdateCode><UpdateDescription>Record created.</UpdateDescription><UpdateDateTime>2026-02-03T12:00:00</UpdateDateTime>
-<UpdateLocation>Riyadh, Saudi Arabia</UpdateLocation><ProblemCode/></TrackingResult></TrackingResults></ShipmentTrackingResponse>"""
-_ARAMEX: Final = {
-    "UpdateCode": "SH014",
-    "UpdateDateTime": "/Date(1770109200000+0300)/",
-    "UpdateLocation": "Riyadh, Saudi Arabia",
-}
-ARAMEX_JSON: Final = {
-    "TrackingResults": [{"Key": "30000000009", "Value": [{**_ARAMEX, "ProblemCode": ""}]}]
-}
 
 
 def _dpd(at: str, status: str = "DELIVERED", place: str = "Hamburg (DE)") -> dict[str, Any]:
@@ -264,37 +193,32 @@ def _dpd_scan(name: str) -> dict[str, Any]:
     return {"parcellifecycleResponse": {"parcelLifeCycleData": data}}
 
 
-DTDC_ANSWER: Final = {
-    "trackHeader": {"strShipmentNo": "B00000009"},
-    "trackDetails": [
-        {
-            "strCode": "DLV",
-            "strAction": "Delivered",
-            "strOrigin": "PUNE APEX",
-            "strActionDate": "05022026",
-            "strActionTime": "1614",
-            "strManifestNo": "M1",
-        }
-    ],
-}
-DTDC_PUSH: Final = {
-    "shipment": {"strShipmentNo": "B00000009"},
-    "shipmentStatus": [
-        {
-            "strAction": "DLV",
-            "strActionDesc": "Delivered",
-            "strOrigin": "Pune Apex",
-            "strActionDate": "05022026",
-            "strActionTime": "161432",
-        }
-    ],
-}
-
 CARRIER_PAIRS: Final = (
     pair("ups", "answer_with_slic_and_alert", UPS_API, UPS_ALERT),
     pair("ups", "answer_with_slic_and_xml", UPS_API, UPS_XML),
     pair("ups", "alert_and_xml", UPS_ALERT, UPS_XML),
-    pair("ups", "alert_and_capitals", UPS_ALERT, UPS_CAPITALS),
+    pair(
+        "ups",
+        "alert_and_capitals",
+        UPS_ALERT,
+        {
+            "TrackResponse": {
+                "Shipment": {
+                    "Package": {
+                        "TrackingNumber": "1ZTEST0009",
+                        "Activity": {
+                            "Date": "20260301",
+                            "Time": "140500",
+                            "Status": {"Type": "I", "Code": "AR", "Description": "Arrival Scan"},
+                            "ActivityLocation": {
+                                "Address": {"City": "Louisville", "CountryCode": "US"}
+                            },
+                        },
+                    }
+                }
+            }
+        },
+    ),
     pair("usps", "v3_and_web_tools", _usps_v3(), _usps_xml("<EventCode>07</EventCode>")),
     pair("usps", "v3_and_web_tools_without_codes", _usps_v3(), _usps_xml("")),
     pair("usps", "number_with_postcode", _usps_v3(), _usps_v3(f"420 78701 {USPS_NUMBER}")),
@@ -306,15 +230,82 @@ CARRIER_PAIRS: Final = (
     ),
     pair("fedex", "with_and_without_facility", _fedex(locationId="RNOA"), _fedex()),
     pair("fedex", "express_and_ground", _fedex(), _fedex("2460001000~999900003333~FDEG")),
-    pair("fedex", "json_and_xml", _fedex(), FEDEX_XML),
+    pair(
+        "fedex",
+        "json_and_xml",
+        _fedex(),
+        """<TrackReply xmlns="http://fedex.com/ws/track/v14"><CompletedTrackDetails><TrackDetails>
+<TrackingNumber>999900003333</TrackingNumber><TrackingNumberUniqueIdentifier>2460001000~999900003333~FX</TrackingNumberUniqueIdentifier>
+<Events><Timestamp>2026-03-01T14:05:00-06:00</Timestamp><EventType>DL</EventType><EventDescription>Delivered</EventDescription>
+<StatusExceptionCode>014</StatusExceptionCode><Address><City>RENO</City><StateOrProvinceCode>NV</StateOrProvinceCode></Address>
+<StationId>RNOA</StationId></Events></TrackDetails></CompletedTrackDetails></TrackReply>""",
+    ),
     pair(
         "dhl_parcel_de",
         "english_and_german",
         _parcel_de("The shipment has been processed in the parcel center", "Cologne", "Germany"),
         _parcel_de("Die Sendung wurde im Paketzentrum bearbeitet.", "Köln", "Deutschland"),
     ),
-    pair("dhl_express", "xml_and_mydhl", DHL_PI, MYDHL),
-    pair("dhl_express", "soap_and_twin", DHL_SOAP, DHL_TWIN),
+    pair(
+        "dhl_express",
+        "xml_and_mydhl",
+        DHL_PI,
+        {
+            "shipments": [
+                {
+                    "shipmentTrackingNumber": "6600000031",
+                    "events": [
+                        {
+                            "date": "2026-02-10",
+                            "time": "08:00:00",
+                            "GMTOffset": "+08:00",
+                            "typeCode": "AF",
+                            "description": "Angekommen",
+                            "serviceArea": [{"code": "HKG", "description": "Hong Kong-HK"}],
+                        }
+                    ],
+                }
+            ]
+        },
+    ),
+    pair(
+        "dhl_express",
+        "soap_and_twin",
+        DHL_SOAP,
+        {
+            "trackShipmentRequestResponse": {
+                "trackingResponse": {
+                    "TrackingResponse": {
+                        "AWBInfo": {
+                            "ArrayOfAWBInfoItem": [
+                                {
+                                    "AWBNumber": "6600000031",
+                                    "ShipmentInfo": {
+                                        "ShipmentEvent": {
+                                            "ArrayOfShipmentEventItem": [
+                                                {
+                                                    "Date": "2026-02-10",
+                                                    "Time": "08:00:00",
+                                                    "ServiceEvent": {
+                                                        "EventCode": "AF",
+                                                        "Description": "Arrived",
+                                                    },
+                                                    "ServiceArea": {
+                                                        "ServiceAreaCode": "HKG",
+                                                        "Description": "Hong Kong - Hong Kong",
+                                                    },
+                                                }
+                                            ]
+                                        }
+                                    },
+                                }
+                            ]
+                        }
+                    }
+                }
+            }
+        },
+    ),
     pair("dhl_express", "xml_and_soap", DHL_PI, DHL_SOAP),
     pair(
         "dhl_unified",
@@ -338,9 +329,32 @@ CARRIER_PAIRS: Final = (
         "canadapost",
         "detail_and_summary",
         _canada_post("Item accepted at the Post Office", "EST"),
-        CANADA_POST_SUMMARY,
+        """<tracking-summary><pin-summary><pin>2000000000000009</pin>
+<event-date-time>20260204:133457</event-date-time><event-description>Item accepted at the Post Office</event-description>
+<event-type>INDUCTION</event-type><event-location>OTTAWA, ON</event-location></pin-summary></tracking-summary>""",
     ),
-    pair("aramex", "soap_and_json", ARAMEX_SOAP, ARAMEX_JSON),
+    pair(
+        "aramex",
+        "soap_and_json",
+        """<ShipmentTrackingResponse><TrackingResults><TrackingResult><WaybillNumber>30000000009</WaybillNumber>
+<UpdateCode>SH014</UpdateCode><UpdateDescription>Record created.</UpdateDescription><UpdateDateTime>2026-02-03T12:00:00</UpdateDateTime>
+<UpdateLocation>Riyadh, Saudi Arabia</UpdateLocation><ProblemCode/></TrackingResult></TrackingResults></ShipmentTrackingResponse>""",
+        {
+            "TrackingResults": [
+                {
+                    "Key": "30000000009",
+                    "Value": [
+                        {
+                            "UpdateCode": "SH014",
+                            "UpdateDateTime": "/Date(1770109200000+0300)/",
+                            "UpdateLocation": "Riyadh, Saudi Arabia",
+                            "ProblemCode": "",
+                        }
+                    ],
+                }
+            ]
+        },
+    ),
     pair(
         "dpd",
         "times_with_and_without_seconds",
@@ -353,7 +367,35 @@ CARRIER_PAIRS: Final = (
         _dpd_scan("SC_3_OUT_FOR_DELIVERY"),
         _dpd_scan("SC_03_OUT_FOR_DELIVERY"),
     ),
-    pair("dtdc", "answer_and_push", DTDC_ANSWER, DTDC_PUSH),
+    pair(
+        "dtdc",
+        "answer_and_push",
+        {
+            "trackHeader": {"strShipmentNo": "B00000009"},
+            "trackDetails": [
+                {
+                    "strCode": "DLV",
+                    "strAction": "Delivered",
+                    "strOrigin": "PUNE APEX",
+                    "strActionDate": "05022026",
+                    "strActionTime": "1614",
+                    "strManifestNo": "M1",
+                }
+            ],
+        },
+        {
+            "shipment": {"strShipmentNo": "B00000009"},
+            "shipmentStatus": [
+                {
+                    "strAction": "DLV",
+                    "strActionDesc": "Delivered",
+                    "strOrigin": "Pune Apex",
+                    "strActionDate": "05022026",
+                    "strActionTime": "161432",
+                }
+            ],
+        },
+    ),
     pair(
         "aftership",
         "two_offsets",

@@ -11,36 +11,6 @@ def _delhivery(**shipment: Any) -> dict[str, Any]:
     return {"Shipment": {"AWB": "1400000000099", **shipment}}
 
 
-DELHIVERY_PUSH: Final = _delhivery(
-    NSLCode="EOD-74",
-    Status={
-        "Status": "Pending",
-        "StatusType": "UD",
-        "StatusDateTime": "2026-02-05T18:10:42.767",
-        "StatusLocation": "Pune_DC",
-        "Instructions": "Not taken",
-    },
-)
-_DELHIVERY_SCAN: Final = {
-    "Scan": "Pending",
-    "ScanType": "UD",
-    "ScanDateTime": "2026-02-05T18:10:42",
-    "ScannedLocation": "PUNE_DC",
-    "StatusCode": "EOD-74",
-}
-DELHIVERY_ANSWER: Final = {"ShipmentData": [_delhivery(Scans=[{"ScanDetail": _DELHIVERY_SCAN}])]}
-
-SF_PUSH: Final = """<Request service="RoutePushService"><Body><WaybillRoute id="5348054"
- mailno="SF1000000009" acceptTime="2026-03-02 14:36:36"
- acceptAddress="深圳市" remark="已签收" opCode="80"/></Body></Request>"""
-_SF_ROUTE: Final = {
-    "acceptTime": "2026-03-02 14:36:36",
-    "acceptAddress": "深圳市",
-    "opCode": "80",
-    "remark": "已签收,感谢使用",
-}
-SF_ANSWER: Final = {"routeResps": [{"mailNo": "SF1000000009", "routes": [_SF_ROUTE]}]}
-
 _SHIPPO: Final = {
     "status": "TRANSIT",
     "status_details": "Arrived",
@@ -70,34 +40,9 @@ def _teleship(code: str) -> list[dict[str, Any]]:
     ]
 
 
-_MAIL: Final = {
-    "lastEventCode": "EVNMI",
-    "lastEventDateTime": "2026-03-01T09:00:00+00:00",
-    "lastEventLocationName": "Leeds MC",
-}
-_MAIL_EVENT: Final = {
-    "eventCode": "EVNMI",
-    "eventName": "Sorted",
-    "eventDateTime": "2026-03-01T09:00:00+00:00",
-    "locationName": "Leeds MC",
-}
-
-
 def _royal_mail(**piece: Any) -> dict[str, Any]:
     return {"mailPieces": [{"mailPieceId": "RM000000009GB", **piece}]}
 
-
-PARCELONE_SOAP: Final = """<getTrackingsResponse><getTrackingsResult><ShipmentTrackingResult><ActionResult>
-<TrackingID>100000000009</TrackingID></ActionResult><Trackings><TrackingResult><TrackingDateTime>2026-03-04T14:30:00</TrackingDateTime>
-<TrackingStatusCode>DELIVERED</TrackingStatusCode><TrackingLocation>Munich, Germany</TrackingLocation></TrackingResult></Trackings>
-</ShipmentTrackingResult></getTrackingsResult></getTrackingsResponse>"""
-_PARCELONE: Final = {
-    "DateTime": "2026-03-04 14:30:00",
-    "Location": "Munich, Germany",
-    "StatusCode": "Delivered",
-    "Status": "Zugestellt",
-}
-PARCELONE_REST: Final = {"results": {"TrackingID": "100000000009", "Events": [_PARCELONE]}}
 
 _V1_EVENT: Final = {
     "a": "2026-02-03 11:45",
@@ -105,7 +50,6 @@ _V1_EVENT: Final = {
     "d": "RENO, NV 89501",
     "z": "Arrived at Post Office",
 }
-_V1_LATER: Final = {"a": "2079-01-01 00:00", "c": "", "d": "", "z": ""}
 
 
 def _v1(**track: Any) -> dict[str, Any]:
@@ -230,117 +174,207 @@ def _yanwen(at: str, zone: str) -> dict[str, Any]:
     return {"result": [{"waybill_number": "YW9", "checkpoints": [checkpoint]}]}
 
 
-PLATFORM_PAIRS: Final = (
-    pair("delhivery", "push_and_answer", DELHIVERY_PUSH, DELHIVERY_ANSWER),
-    pair("sf_express", "push_and_answer", SF_PUSH, SF_ANSWER),
-    pair(
-        "shippo",
-        "history_and_state",
-        _shippo("a1"),
-        {"data": {"tracking_number": "SH1", "tracking_status": _SHIPPO}},
-    ),
-    pair("shippo", "ids_that_do_not_stay", _shippo("a1"), _shippo("b2")),
-    pair(
-        "teleship",
-        "webhook_and_answer",
-        {
-            "eventName": "shipment.updated",
-            "data": {"trackingNumber": "TS9", "events": _teleship("ARRIVED_HUB")},
-        },
-        {"trackingNumber": "TS9", "events": _teleship("arrived_hub")},
-    ),
-    pair(
-        "royalmail",
-        "events_and_summary",
-        _royal_mail(events=[_MAIL_EVENT]),
-        _royal_mail(summary=_MAIL),
-    ),
-    pair("parcelone", "soap_and_rest", PARCELONE_SOAP, PARCELONE_REST),
-    pair(
-        "17track",
-        "newest_and_older",
-        _v1(e=10, z0=_V1_EVENT, z1=[_V1_EVENT]),
-        _v1(e=40, z0=_V1_LATER, z1=[_V1_EVENT]),
-    ),
-    pair(
-        "17track",
-        "v1_and_v2",
-        _v1(e=10, z0=_V1_EVENT, z1=[_V1_EVENT]),
-        _v2(time_iso="2026-02-03T11:45:12-08:00", location="RENO, NV"),
-    ),
-    pair(
-        "17track",
-        "with_and_without_offset",
-        _v2(time_iso="2026-02-03T11:45:12-08:00", address={"city": "RENO", "state": "NV"}),
-        _v2(
-            time_iso=None,
-            time_raw={"date": "2026-02-03", "time": "11:45:12", "timezone": None},
-            location="RENO, NV 89501",
+PAIRS: Final[tuple[Pair, ...]] = (
+    *CARRIER_PAIRS,
+    *(
+        pair(
+            "delhivery",
+            "push_and_answer",
+            _delhivery(
+                NSLCode="EOD-74",
+                Status={
+                    "Status": "Pending",
+                    "StatusType": "UD",
+                    "StatusDateTime": "2026-02-05T18:10:42.767",
+                    "StatusLocation": "Pune_DC",
+                    "Instructions": "Not taken",
+                },
+            ),
+            {
+                "ShipmentData": [
+                    _delhivery(
+                        Scans=[
+                            {
+                                "ScanDetail": {
+                                    "Scan": "Pending",
+                                    "ScanType": "UD",
+                                    "ScanDateTime": "2026-02-05T18:10:42",
+                                    "ScannedLocation": "PUNE_DC",
+                                    "StatusCode": "EOD-74",
+                                }
+                            }
+                        ]
+                    )
+                ]
+            },
+        ),
+        pair(
+            "sf_express",
+            "push_and_answer",
+            """<Request service="RoutePushService"><Body><WaybillRoute id="5348054"
+ mailno="SF1000000009" acceptTime="2026-03-02 14:36:36"
+ acceptAddress="深圳市" remark="已签收" opCode="80"/></Body></Request>""",
+            {
+                "routeResps": [
+                    {
+                        "mailNo": "SF1000000009",
+                        "routes": [
+                            {
+                                "acceptTime": "2026-03-02 14:36:36",
+                                "acceptAddress": "深圳市",
+                                "opCode": "80",
+                                "remark": "已签收,感谢使用",
+                            }
+                        ],
+                    }
+                ]
+            },
+        ),
+        pair(
+            "shippo",
+            "history_and_state",
+            _shippo("a1"),
+            {"data": {"tracking_number": "SH1", "tracking_status": _SHIPPO}},
+        ),
+        pair("shippo", "ids_that_do_not_stay", _shippo("a1"), _shippo("b2")),
+        pair(
+            "teleship",
+            "webhook_and_answer",
+            {
+                "eventName": "shipment.updated",
+                "data": {"trackingNumber": "TS9", "events": _teleship("ARRIVED_HUB")},
+            },
+            {"trackingNumber": "TS9", "events": _teleship("arrived_hub")},
+        ),
+        pair(
+            "royalmail",
+            "events_and_summary",
+            _royal_mail(
+                events=[
+                    {
+                        "eventCode": "EVNMI",
+                        "eventName": "Sorted",
+                        "eventDateTime": "2026-03-01T09:00:00+00:00",
+                        "locationName": "Leeds MC",
+                    }
+                ]
+            ),
+            _royal_mail(
+                summary={
+                    "lastEventCode": "EVNMI",
+                    "lastEventDateTime": "2026-03-01T09:00:00+00:00",
+                    "lastEventLocationName": "Leeds MC",
+                }
+            ),
+        ),
+        pair(
+            "parcelone",
+            "soap_and_rest",
+            """<getTrackingsResponse><getTrackingsResult><ShipmentTrackingResult><ActionResult>
+<TrackingID>100000000009</TrackingID></ActionResult><Trackings><TrackingResult><TrackingDateTime>2026-03-04T14:30:00</TrackingDateTime>
+<TrackingStatusCode>DELIVERED</TrackingStatusCode><TrackingLocation>Munich, Germany</TrackingLocation></TrackingResult></Trackings>
+</ShipmentTrackingResult></getTrackingsResult></getTrackingsResponse>""",
+            {
+                "results": {
+                    "TrackingID": "100000000009",
+                    "Events": [
+                        {
+                            "DateTime": "2026-03-04 14:30:00",
+                            "Location": "Munich, Germany",
+                            "StatusCode": "Delivered",
+                            "Status": "Zugestellt",
+                        }
+                    ],
+                }
+            },
+        ),
+        pair(
+            "17track",
+            "newest_and_older",
+            _v1(e=10, z0=_V1_EVENT, z1=[_V1_EVENT]),
+            _v1(e=40, z0={"a": "2079-01-01 00:00", "c": "", "d": "", "z": ""}, z1=[_V1_EVENT]),
+        ),
+        pair(
+            "17track",
+            "v1_and_v2",
+            _v1(e=10, z0=_V1_EVENT, z1=[_V1_EVENT]),
+            _v2(time_iso="2026-02-03T11:45:12-08:00", location="RENO, NV"),
+        ),
+        pair(
+            "17track",
+            "with_and_without_offset",
+            _v2(time_iso="2026-02-03T11:45:12-08:00", address={"city": "RENO", "state": "NV"}),
+            _v2(
+                time_iso=None,
+                time_raw={"date": "2026-02-03", "time": "11:45:12", "timezone": None},
+                location="RENO, NV 89501",
+            ),
+        ),
+        pair(
+            "amazon",
+            "v1_and_v2",
+            _amazon(location=_amazon_place()),
+            _amazon(
+                shipmentType="FORWARD",
+                location=_amazon_place(stateOrRegion="WA", postalCode="98101"),
+            ),
+        ),
+        pair(
+            "sendle",
+            "answer_and_webhook",
+            {"sendle_reference": "S3ND99", "tracking_events": [_SENDLE]},
+            {
+                "sendle_reference": "S3ND99",
+                "event_id": "1",
+                **_SENDLE,
+                "location_data": {"country": "AU"},
+            },
+        ),
+        pair("easypost", "webhook_and_answer", {"object": "Event", "result": _EASYPOST}, _EASYPOST),
+        pair(
+            "shipengine",
+            "webhook_and_answer",
+            {"resource_type": "API_TRACK", "data": _SHIPENGINE},
+            _SHIPENGINE,
+        ),
+        pair(
+            "epcis",
+            "xml_and_json",
+            EPCIS_XML.replace("EVENT_ID", ""),
+            _epcis("https://ref.gs1.org/cbv/BizStep-departing"),
+        ),
+        pair(
+            "epcis",
+            "xml_and_json_with_ids",
+            EPCIS_XML.replace("EVENT_ID", "<eventID>ev-9</eventID>"),
+            _epcis("departing", eventID="ev-9"),
+        ),
+        pair(
+            "landmark",
+            "two_formats_of_time",
+            _landmark("03/01/2026 02:05:00 PM"),
+            _landmark("2026-03-01 14:05:00"),
+        ),
+        pair("spring", "with_and_without_epoch", _spring(Timestamp="1772373900"), _spring()),
+        pair(
+            "smartkargo",
+            "with_and_without_zone",
+            _smartkargo(timezone="America/Toronto"),
+            _smartkargo(),
+        ),
+        pair(
+            "laposte",
+            "french_and_english",
+            _la_poste("Votre colis est arrivé", "2026-03-01T14:05:00+01:00"),
+            _la_poste("Your parcel arrived", "2026-03-01T13:05:00Z"),
+        ),
+        pair(
+            "yanwen",
+            "two_zones",
+            _yanwen("2026-03-01T14:05:00", "+8"),
+            _yanwen("2026-03-01T06:05:00", "+00:00"),
         ),
     ),
-    pair(
-        "amazon",
-        "v1_and_v2",
-        _amazon(location=_amazon_place()),
-        _amazon(
-            shipmentType="FORWARD", location=_amazon_place(stateOrRegion="WA", postalCode="98101")
-        ),
-    ),
-    pair(
-        "sendle",
-        "answer_and_webhook",
-        {"sendle_reference": "S3ND99", "tracking_events": [_SENDLE]},
-        {
-            "sendle_reference": "S3ND99",
-            "event_id": "1",
-            **_SENDLE,
-            "location_data": {"country": "AU"},
-        },
-    ),
-    pair("easypost", "webhook_and_answer", {"object": "Event", "result": _EASYPOST}, _EASYPOST),
-    pair(
-        "shipengine",
-        "webhook_and_answer",
-        {"resource_type": "API_TRACK", "data": _SHIPENGINE},
-        _SHIPENGINE,
-    ),
-    pair(
-        "epcis",
-        "xml_and_json",
-        EPCIS_XML.replace("EVENT_ID", ""),
-        _epcis("https://ref.gs1.org/cbv/BizStep-departing"),
-    ),
-    pair(
-        "epcis",
-        "xml_and_json_with_ids",
-        EPCIS_XML.replace("EVENT_ID", "<eventID>ev-9</eventID>"),
-        _epcis("departing", eventID="ev-9"),
-    ),
-    pair(
-        "landmark",
-        "two_formats_of_time",
-        _landmark("03/01/2026 02:05:00 PM"),
-        _landmark("2026-03-01 14:05:00"),
-    ),
-    pair("spring", "with_and_without_epoch", _spring(Timestamp="1772373900"), _spring()),
-    pair(
-        "smartkargo",
-        "with_and_without_zone",
-        _smartkargo(timezone="America/Toronto"),
-        _smartkargo(),
-    ),
-    pair(
-        "laposte",
-        "french_and_english",
-        _la_poste("Votre colis est arrivé", "2026-03-01T14:05:00+01:00"),
-        _la_poste("Your parcel arrived", "2026-03-01T13:05:00Z"),
-    ),
-    pair(
-        "yanwen",
-        "two_zones",
-        _yanwen("2026-03-01T14:05:00", "+8"),
-        _yanwen("2026-03-01T06:05:00", "+00:00"),
-    ),
+    *ADDED_PAIRS,
+    *LATER_PAIRS,
 )
-
-PAIRS: Final[tuple[Pair, ...]] = (*CARRIER_PAIRS, *PLATFORM_PAIRS, *ADDED_PAIRS, *LATER_PAIRS)
