@@ -8,11 +8,12 @@ table into `docs/carrier-shares.md`, which `tests/test_corpus_shares.py` compare
 """
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
@@ -20,20 +21,26 @@ from typing import Any, Final
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
 from events.event import NOWHERE, Normalized, Reading
+from events.identity.ids import carrier_code
+from events.spelling import normalize_number
 from events.vocabulary import Kind, TzSource
-from tests.events.carriers.test_corpus import (
-    CORPUS,
-    NO_CORPUS,
-    WRONG,
-    asserted,
-    digits,
-    is_judged,
-    one_per_number,
-    read,
-    stated,
-    times_as_printed,
-)
 
+RECEIVED_AT: Final = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+CORPUS: Final = Path(
+    os.environ.get("STATESVC_CORPUS") or Path(__file__).parents[2] / "shared" / "corpus"
+)
+WRONG: Final = {
+    "epcis/xml_hash_id_1_with_doctype.xml": (
+        "its one event is about three things, so it is read of each"
+    ),
+    "epcis/xml_hash_id_4.xml": "its one event is about three things, so it is read of each",
+}
+"""Payloads whose expectation is wrong, and why."""
+
+NOT_JUDGED: Final = "not judged"
+"""Beginning of the note of a payload that only has to be read."""
+
+NO_CORPUS: Final = "the corpus is absent: set STATESVC_CORPUS to its folder"
 CORPORA: Final = (
     CORPUS,
     *(CORPUS.with_name(name) for name in ("corpus-3", "corpus-4")),
@@ -81,18 +88,100 @@ class Shares:
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
+def payloads(corpus: Path) -> Iterator[dict[str, Any]]:
+    """Yield the payloads of a corpus, each with what is expected of it."""
+    index = corpus / "expected.json"
+    for document in json.loads(index.read_text("utf-8")) if index.is_file() else ():
+        if document["carrier"] in CARRIERS:
+            document["events"] = [
+                one for event in document["events"] for one in one_per_number(_UNSTATED | event)
+            ]
+            yield document
+
+
 def documents() -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield the judged payloads of all corpora that are there, each with its file."""
     for corpus in CORPORA:
-        index = corpus / "expected.json"
-        for document in json.loads(index.read_text("utf-8")) if index.is_file() else ():
-            document.setdefault("note", None)
-            is_asked_for = document["carrier"] in CARRIERS and not document.get(PAGE_OF_CARRIER)
-            if is_asked_for and is_judged(document) and document["path"] not in WRONG:
-                document["events"] = [
-                    one for event in document["events"] for one in one_per_number(_UNSTATED | event)
-                ]
+        for document in payloads(corpus):
+            if is_judged(document) and not document.get(PAGE_OF_CARRIER):
                 yield corpus / document["path"], document
+
+
+def one_per_number(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield an event of several shipments for each.
+
+    An absent part of a code is printed as `None` by some expectations.
+    """
+    code = event["raw_code"] and event["raw_code"].removesuffix("/None")
+    for number in (event["tracking_number"], *event.get("also_numbers", ())):
+        yield event | {"tracking_number": number, "raw_code": code}
+
+
+def is_judged(document: dict[str, Any]) -> bool:
+    """Return whether its events are stated, and rightly; the others only have to be read."""
+    note = document.get("note") or ""
+    return not note.startswith(NOT_JUDGED) and document["path"] not in WRONG
+
+
+def read(carrier_id: str, body: bytes) -> Normalized:
+    carrier = CARRIERS[carrier_id]
+    return carrier.normalizers[carrier.stable](body, RECEIVED_AT)
+
+
+def digits(printed: str) -> str:
+    return "".join(character for character in printed if character.isdigit())
+
+
+def times_as_printed(expected: str) -> set[str]:
+    """Return both times of `20240423 091519 local; 20240423 131519 GMT`.
+
+    A `local-05:00` names the offset that the other half implies; what stands after `off` is an
+    offset in a field of its own.
+
+    """
+    parts = (
+        part.split(" local")[0].split(" off ")[0].split(" [")[0].split(" (")[0]
+        for part in expected.split(";")
+    )
+    return {digits(part) for part in parts}
+
+
+def stated(reading: Reading, expected: dict[str, Any]) -> dict[str, object]:
+    """Return what the reading says about everything that the expectation asserts, in
+    the expectation's words.
+    """
+    found: dict[str, object] = {
+        "discriminator": reading.discriminator if "discriminator" in expected else None,
+        "piece": reading.piece if "piece" in expected else None,
+        "signed_by": reading.signed_by if "signed_by" in expected else None,
+    }
+    if expected["tracking_number"] is not None or expected.get("number_from_request"):
+        found["tracking_number"] = (
+            None if reading.tracking_number is None else normalize_number(reading.tracking_number)
+        )
+    if expected["raw_code"] is not None:
+        found["raw_code"] = carrier_code(reading.raw)
+    if expected["status"] is not None:
+        found["status"] = (
+            reading.status.value
+            if reading.kind is Kind.SCAN and reading.status is not None
+            else reading.kind.value
+        )
+    return found
+
+
+def asserted(expected: dict[str, Any]) -> dict[str, object]:
+    number = None if expected.get("number_from_request") else expected["tracking_number"]
+    found: dict[str, object] = {
+        "discriminator": expected.get("discriminator"),
+        "piece": expected.get("piece"),
+        "signed_by": expected.get("signed_by"),
+    }
+    if number is not None or expected.get("number_from_request"):
+        found["tracking_number"] = None if number is None else normalize_number(number)
+    return found | {
+        name: expected[name] for name in ("raw_code", "status") if expected[name] is not None
+    }
 
 
 def shares() -> dict[str, Shares]:

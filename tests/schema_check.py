@@ -2,20 +2,62 @@
 writes down what was added.
 
 Compared are the declaration, the committed versions with each other, and with those of the last
-landed commit, as far as git knows one (a shallow clone knows its own).
+landed commit, as far as git knows one (a shallow clone knows its own). A landed version never
+changes; a change is a new version. The newest equals the declaration; each is its predecessor,
+grown.
 """
 
 import argparse
+import json
 import subprocess
 import sys
+from collections.abc import Mapping
+from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from events.schema.declaration import schema
 from tests.schema_growth import breaks
-from tests.schema_versions import FOLDER, committed, faults, text_of
 
 ROOT: Final = Path(__file__).parents[1]
+FOLDER: Final = "events/schema"
+COMMAND: Final = "python -m tests.schema_check --write"
+
+
+def committed() -> dict[int, Any]:
+    """Return the versions in their order."""
+    found = {
+        int(number): json.loads(path.read_text("utf-8"))
+        for path in files("events.schema").iterdir()
+        if (number := path.name.removesuffix(".json")).isdecimal()
+    }
+    return dict(sorted(found.items()))
+
+
+def text_of(version: Mapping[str, Any]) -> str:
+    """Format a version as it is committed."""
+    return json.dumps(version, indent=1, ensure_ascii=False) + "\n"
+
+
+def faults(versions: Mapping[int, Any], declared: Mapping[str, Any]) -> list[str]:
+    """Return the faults of the versions and the declaration, a line each."""
+    if not versions:
+        return [f"no version of the schema is committed; `{COMMAND}` writes the first"]
+    found = []
+    for earlier, later in pairwise(versions):
+        found += [
+            f"{later}.json against {earlier}.json: {line}"
+            for line in breaks(versions[earlier], versions[later])
+        ]
+    newest = max(versions)
+    broken = [
+        f"the declaration against {newest}.json: {line}"
+        for line in breaks(versions[newest], declared)
+    ]
+    if not broken and versions[newest] != declared:
+        broken = [f"the declaration says more than {newest}.json; `{COMMAND}` writes it down"]
+    return found + broken
 
 
 def git(*arguments: str, root: Path = ROOT) -> str | None:

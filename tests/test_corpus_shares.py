@@ -1,7 +1,6 @@
 import pytest
 
-from tests.corpus_shares import CORPORA, printed_shares, shares
-from tests.events.carriers.test_corpus import NO_CORPUS
+from tests.corpus_shares import CORPORA, NO_CORPUS, printed_shares, shares
 
 
 def test_the_page_says_what_is_true_or_less() -> None:

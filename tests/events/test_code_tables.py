@@ -16,8 +16,7 @@ from events.event import Raw
 from events.spelling import is_short, short, sought_forms
 from events.text_proposals import proposed
 from events.vocabulary import Reason, Status
-from tests.corpus_shares import CORPORA
-from tests.events.carriers.test_corpus import NO_CORPUS
+from tests.corpus_shares import CORPORA, NO_CORPUS
 
 ROOT = Path(__file__).parents[2]
 CODES = (Raw(code="ZzTop9"), Raw(type="Zt", code="ZzTop9"), Raw(code="ZzTop9", reason="Zr"))

@@ -4,8 +4,8 @@ where that is at hand.
 
 from functools import cache
 
+from tests.corpus_shares import CORPUS
 from tests.events.carriers.carrier_fixtures import fixture_paths
-from tests.events.carriers.test_corpus import CORPUS
 
 
 @cache

@@ -1,8 +1,5 @@
 """The command `verify`: what it prints, and whom it trusts."""
 
-import asyncio
-import base64
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,35 +7,17 @@ import pytest
 
 from events.merkle.checkpoint import NoteSigner, read_checkpoint
 from statesvc.addons.verify.event_ids import FACTS
-from statesvc.cli import main
 from statesvc.log.signing_keys import read_keys
 from tests.world.attack import attack, sealed_story, verify
 from tests.world.database import Database
 from tests.world.log_builder import LogBuilder
+from tests.world.shell import Shell
 from tests.world.witness import OtherWitness
-
-MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
-
-
-@pytest.fixture
-def shell(
-    database: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Any:
-    monkeypatch.setenv("DATABASE_URL", database.service_dsn)
-    monkeypatch.setenv("STATESVC_MASTER_KEY", MASTER_KEY)
-
-    async def call(*arguments: str, exit_code: int = 0) -> str:
-        ended = await asyncio.to_thread(main, arguments)
-        printed = capsys.readouterr()
-        assert ended == exit_code, printed.out + printed.err
-        return printed.out if ended == 0 or "--json" in arguments else printed.out + printed.err
-
-    return call
 
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_sound_log_and_a_changed_one(
-    database: Any, sealed_log: LogBuilder, shell: Any, tmp_path: Path
+    database: Any, sealed_log: LogBuilder, here: Shell, tmp_path: Path
 ) -> None:
     head = tmp_path / "head"
     head.write_text(
@@ -46,10 +25,10 @@ async def test_a_sound_log_and_a_changed_one(
             0
         ][0]
     )
-    said = await shell("verify", "--checkpoint", str(head), "--processes", "1")
+    said = await here("verify", "--checkpoint", str(head), "--processes", "1")
     assert said.startswith("The log is sound: ")
     assert f"begins with the log that {head} is the head of" in said
-    said = await shell("verify", "--processes", "1")
+    said = await here("verify", "--processes", "1")
     assert said.startswith("The log is consistent with itself: ")
     assert "sound" not in said
     assert "shows only with a key from outside this database: --key" in said
@@ -58,14 +37,14 @@ async def test_a_sound_log_and_a_changed_one(
         database,
         "UPDATE statesvc.event SET kind = 'info' WHERE version = 2 AND status = 'picked_up'",
     )
-    said = await shell("verify", "--processes", "1", exit_code=1)
+    said = await here("verify", "--processes", "1", exit_code=1)
     assert "kind: is not what the entry's canonical bytes say" in said
     assert "THE LOG WAS CHANGED" in said
 
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_head_is_held_against_the_witnesses_that_one_demands(
-    sealed_log: LogBuilder, shell: Any, tmp_path: Path
+    sealed_log: LogBuilder, here: Shell, tmp_path: Path
 ) -> None:
     witness, head = OtherWitness(), tmp_path / "head"
     ((note,),) = await sealed_log.rows(
@@ -73,27 +52,27 @@ async def test_a_head_is_held_against_the_witnesses_that_one_demands(
     )
     head.write_text(note + witness.line(note.partition("\n\n")[0] + "\n", 1_800_000_000))
     demanded = ("verify", "--processes", "1", "--checkpoint", str(head), "--witness")
-    assert (await shell(*demanded, witness.key)).startswith("The log is sound: ")
-    said = await shell(*demanded, OtherWitness().key, exit_code=1)
+    assert (await here(*demanded, witness.key)).startswith("The log is sound: ")
+    said = await here(*demanded, OtherWitness().key, exit_code=1)
     assert f"{head} is not cosigned by {witness.name}: no known key has signed" in said
-    said = await shell("verify", "--witness", witness.key, exit_code=2)
+    said = await here("verify", "--witness", witness.key, exit_code=2)
     assert "--witness needs --checkpoint or --bundle" in said
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_a_state_that_was_changed_is_found(database: Any, shell: Any) -> None:
+async def test_a_state_that_was_changed_is_found(database: Any, here: Shell) -> None:
     async with sealed_story(database):
-        await shell("verify", "--processes", "1")
+        await here("verify", "--processes", "1")
         await attack(
             database, "UPDATE statesvc.shipment SET status = 'lost' WHERE number = '1Z0001'"
         )
-        said = await shell("verify", "--processes", "1", exit_code=3)
+        said = await here("verify", "--processes", "1", exit_code=3)
         assert "status: is not what the shipment's events add up to" in said
         assert "The log is consistent with itself" in said
         assert "The projection differs from the log: 1 shipments" in said
         assert "statesvc rebuild shipment" in said
         assert "THE LOG WAS CHANGED" not in said
-        report = json.loads(await shell("verify", "--json", "--processes", "1", exit_code=3))
+        report = await here.json("verify", "--processes", "1", exit_code=3)
         assert (
             report["consistent"],
             report["faults"],
@@ -104,68 +83,68 @@ async def test_a_state_that_was_changed_is_found(database: Any, shell: Any) -> N
             database,
             "UPDATE statesvc.event SET kind = 'info' WHERE version = 2 AND status = 'picked_up'",
         )
-        assert "THE LOG WAS CHANGED" in await shell("verify", "--processes", "1", exit_code=1)
+        assert "THE LOG WAS CHANGED" in await here("verify", "--processes", "1", exit_code=1)
         await attack(
             database,
             "UPDATE statesvc.event SET kind = 'scan' WHERE version = 2 AND status = 'picked_up'",
         )
-        await shell("verify", "--skip-projection", "--processes", "1")
+        await here("verify", "--skip-projection", "--processes", "1")
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_json_has_verdict_faults_and_what_was_not_checked(database: Any, shell: Any) -> None:
+async def test_json_has_verdict_faults_and_what_was_not_checked(database: Any, here: Shell) -> None:
     async with sealed_story(database):
-        report = json.loads(await shell("verify", "--json", "--processes", "1"))
+        report = await here.json("verify", "--processes", "1")
         assert (report["sound"], report["trusted_by"], report["unchecked"]) == (False, None, {})
-        report = json.loads(await shell("verify", "--json", "--skip-parts", "--processes", "1"))
+        report = await here.json("verify", "--skip-parts", "--processes", "1")
         assert report["unchecked"][FACTS] > 0
 
 
 @pytest.mark.usefixtures("own_processes")
 async def test_the_key_that_one_trusts_decides(
-    sealed_log: LogBuilder, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sealed_log: LogBuilder, here: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = (await shell("keys", "log")).split()[-1]
-    assert "sound" in await shell("verify", "--key", key, "--processes", "1")
+    key = (await here("keys", "log")).split()[-1]
+    assert "sound" in await here("verify", "--key", key, "--processes", "1")
     pinned = tmp_path / "checkpoint.keys"
     pinned.write_text(f"{key}\n")
     monkeypatch.setenv("STATESVC_SEALER_CHECKPOINT_FILE", str(tmp_path / "checkpoint"))
-    assert f"Its keys are trusted by {pinned}." in await shell("verify", "--processes", "1")
+    assert f"Its keys are trusted by {pinned}." in await here("verify", "--processes", "1")
     pinned.write_text("nonsense")
-    assert "cannot be read" in await shell("verify", "--processes", "1", exit_code=1)
+    assert "cannot be read" in await here("verify", "--processes", "1", exit_code=1)
     stranger = str(NoteSigner.fresh(sealed_log.origin).verifier)
-    assert "no trusted key" in await shell(
+    assert "no trusted key" in await here(
         "verify", "--key", stranger, "--processes", "1", exit_code=1
     )
 
 
 @pytest.mark.usefixtures("own_processes")
 async def test_wrong_use_is_told(
-    shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(SystemExit):
-        await shell("verify", "--key", "nonsense")
-    assert "cannot be read" in await shell(
+        await here("verify", "--key", "nonsense")
+    assert "cannot be read" in await here(
         "verify", "--checkpoint", str(tmp_path / "none"), exit_code=2
     )
-    assert "at least 1" in await shell("verify", "--processes", "0", exit_code=2)
+    assert "at least 1" in await here("verify", "--processes", "0", exit_code=2)
     monkeypatch.delenv("STATESVC_MASTER_KEY")
-    assert "--skip-parts" in await shell("verify", exit_code=1)
-    assert "consistent" in await shell("verify", "--skip-parts", "--processes", "1")
+    assert "--skip-parts" in await here("verify", exit_code=1)
+    assert "consistent" in await here("verify", "--skip-parts", "--processes", "1")
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_the_log_s_key_is_rotated_and_retired(database: Database, shell: Any) -> None:
-    assert "no key yet" in await shell("keys", "log", exit_code=1)
+async def test_the_log_s_key_is_rotated_and_retired(database: Database, here: Shell) -> None:
+    assert "no key yet" in await here("keys", "log", exit_code=1)
     async with sealed_story(database) as log:
-        old = (await shell("keys", "log")).splitlines()[1].split()[0]
-        new = (await shell("keys", "rotate-log", "--why", "a year has passed")).strip()
-        assert "no checkpoint covers" in await shell("keys", "retire-log", old, exit_code=1)
+        old = (await here("keys", "log")).splitlines()[1].split()[0]
+        new = (await here("keys", "rotate-log", "--why", "a year has passed")).strip()
+        assert "no checkpoint covers" in await here("keys", "retire-log", old, exit_code=1)
         await log.seal()
-        await shell("keys", "retire-log", old)
-    shown = await shell("keys", "log")
+        await here("keys", "retire-log", old)
+    shown = await here("keys", "log")
     assert new in shown
-    assert "consistent" in await shell("verify", "--processes", "1")
+    assert "consistent" in await here("verify", "--processes", "1")
 
 
 async def test_a_log_signed_again_by_a_forged_key_is_never_sound(

@@ -12,8 +12,8 @@ from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
 from events.parsing.named_numbers import NUMBERS_MAX, named_numbers, names_only
 from events.spelling import normalize_number
+from tests.corpus_shares import CORPUS
 from tests.events.carriers.carrier_fixtures import fixture_paths, read
-from tests.events.carriers.test_corpus import CORPUS
 
 FIELDS = ("number|code", "parcel.id", "prefix+bill")
 NAMES = st.sampled_from(["number", "code", "id", "prefix", "bill", "parcel", "other"])
