@@ -3,7 +3,6 @@ dropped, and it is said.
 """
 
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -12,47 +11,21 @@ import pytest
 
 from statesvc.addons.archive import archive_pass, day_pass
 from statesvc.addons.archive.archive_checks import CHECK
-from statesvc.addons.archive.archive_identity import MARKER, ArchiveIdentity
+from statesvc.addons.archive.archive_identity import ArchiveIdentity
 from statesvc.api.service_status import read_status
 from statesvc.files.archive_folder import read_back
 from statesvc.health.finding import Urgency
+from tests.addons.archive.broken_folders import (
+    Break,
+    a_file,
+    absent,
+    cut_short,
+    empty,
+    of_another_installation,
+    put_back,
+    without,
+)
 from tests.world.body_archiver import HOT_DAYS, KEEP_MONTHS, Archiver
-
-
-def move_away(folder: Path) -> None:
-    folder.rename(folder.with_name("away"))
-
-
-def empty(folder: Path) -> None:
-    move_away(folder)
-    folder.mkdir()
-
-
-def of_another_installation(folder: Path) -> None:
-    empty(folder)
-    (folder / f"{MARKER}{'0' * 16}").write_text("")
-    (folder / f"bodies-2026-03-01-d4c3b2a1-{'1' * 16}.ssb").write_text("theirs")
-
-
-def no_folder(folder: Path) -> None:
-    move_away(folder)
-    folder.write_text("")
-
-
-def partly_there(folder: Path) -> None:
-    shutil.copytree(folder, folder.with_name("away"))
-    next(path for path in sorted(folder.iterdir()) if path.suffix == ".ssb").unlink()
-
-
-def cut_short(folder: Path) -> None:
-    shutil.copytree(folder, folder.with_name("away"))
-    path = next(path for path in sorted(folder.iterdir()) if path.suffix == ".ssb")
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def restore_shipments(folder: Path) -> None:
-    shutil.rmtree(folder) if folder.is_dir() else folder.unlink(missing_ok=True)
-    folder.with_name("away").rename(folder)
 
 
 async def two_days(archiver: Archiver) -> tuple[date, date]:
@@ -66,10 +39,12 @@ async def two_days(archiver: Archiver) -> tuple[date, date]:
 
 
 @pytest.mark.parametrize(
-    "break_it", [move_away, empty, of_another_installation, no_folder, partly_there, cut_short]
+    "break_it",
+    [absent, empty, of_another_installation, a_file, without(".ssb"), cut_short(".ssb")],
+    ids=["absent", "empty", "of another installation", "a file", "partly there", "cut short"],
 )
 async def test_nothing_leaves_the_database_until_the_archive_is_back(
-    archiver: Archiver, break_it: Callable[[Path], None]
+    archiver: Archiver, break_it: Break
 ) -> None:
     _, due = await two_days(archiver)
     ledger, bodies = (
@@ -90,7 +65,7 @@ async def test_nothing_leaves_the_database_until_the_archive_is_back(
         if trouble.about == "archive"
     )
     assert (trouble.urgency, str(outcome.refused) in trouble.text) == (Urgency.NOW, True)
-    restore_shipments(archiver.folder)
+    put_back(archiver.folder)
     outcome = await archiver.run_pass()
     assert (outcome.refused, due in outcome.archived, await archiver.partition(due)) == (
         None,
@@ -100,9 +75,9 @@ async def test_nothing_leaves_the_database_until_the_archive_is_back(
     assert await CHECK.find(archiver.harness.connection) == []
 
 
-@pytest.mark.parametrize("break_it", [empty, partly_there])
+@pytest.mark.parametrize("break_it", [empty, without(".ssb")], ids=["empty", "partly there"])
 async def test_what_the_archive_should_have_is_neither_deleted_nor_forgotten(
-    archiver: Archiver, break_it: Callable[[Path], None]
+    archiver: Archiver, break_it: Break
 ) -> None:
     """Bodies that were retained until their archive had them, days whose months are over."""
     archived, _ = await two_days(archiver)

@@ -5,20 +5,16 @@ change. Whatever comes, each expectation is observed once for its cause, flags a
 holds, and a rebuild says the same.
 """
 
-import asyncio
 import json
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
-from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
-from psycopg import AsyncConnection
+from hypothesis.stateful import initialize, rule
 
 from events.event import Reading
 from events.identity.ids import identify, shipment_id
@@ -29,23 +25,13 @@ from projections.row import is_observation, rebuilt_row
 from statesvc.addons.expectations.observe import observe
 from statesvc.addons.expectations.rule_changes import state_rules
 from statesvc.addons.expectations.watcher import rearm
-from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.expectation_rules import read_rules, rule_scope
-from statesvc.shipments.rebuild.rebuild import Rebuild
+from tests.addons.expectations.database_machine import EXAMPLE, DatabaseMachine, check_machine
 from tests.projections.stated_fact import fact_of
 from tests.world.database import Database
 from tests.world.log_builder import LogBuilder, log_builder, scan
 
-T = TypeVar("T")
-EXAMPLE = count()
-"""Each example has numbers of its own: the log is not emptied."""
-FROZEN_CLOCK = """
-CREATE TABLE IF NOT EXISTS statesvc.frozen_clock (at timestamptz NOT NULL);
-INSERT INTO statesvc.frozen_clock SELECT date_trunc('minute', now()) WHERE NOT EXISTS (SELECT FROM statesvc.frozen_clock);
-GRANT SELECT, UPDATE ON statesvc.frozen_clock TO PUBLIC;
-CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql VOLATILE RETURN (SELECT at FROM statesvc.frozen_clock);
-"""
 _HISTORY = (
     b"(SELECT e.canonical FROM statesvc.event e WHERE e.shipment_id = %(shipment_id)s ORDER BY"
     b" e.version) UNION ALL SELECT v.canonical FROM statesvc.observation v WHERE v.shipment_id ="
@@ -65,17 +51,6 @@ Hours = dict[str, int | None]
 SERVICES = ["UPS Ground", "UPS SurePost"]
 OTHERS = {"not_picked_up": 120, "overdue": 0, "delivery_missed": 0, "pickup_expiring": 120}
 DAYS_OF_NEWS = 30
-EXAMPLES = settings(
-    max_examples=6,
-    stateful_step_count=20,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    # no shrinking: the database keeps what an example wrote, and minutes of it hide the first
-    # failure
-    phases=(Phase.generate,),
-    suppress_health_check=list(HealthCheck),
-)
 STATUSES = [
     Status.INFO_RECEIVED,
     Status.PICKED_UP,
@@ -169,16 +144,9 @@ def _midnight_after(day: datetime, where: datetime) -> datetime:
     return day.replace(hour=0, minute=0, tzinfo=where.tzinfo) + timedelta(days=1)
 
 
-class Watched(RuleBasedStateMachine):
-    """Runs in a thread of its own; the database is asked in the test's."""
-
-    loop: asyncio.AbstractEventLoop
+class Watched(DatabaseMachine):
     log: LogBuilder
-    owner: AsyncConnection[Any]
     example: int
-
-    def run(self, task: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(task, self.loop).result(60)
 
     @initialize()
     def start(self) -> None:
@@ -199,10 +167,6 @@ class Watched(RuleBasedStateMachine):
             found |= self.stated.get(scope, {})
         return found
 
-    def now(self) -> datetime:
-        found: datetime = self.run(self.log.rows("SELECT statesvc.clock()"))[0][0]
-        return found
-
     @rule(
         place=st.integers(0, 3),
         status=st.sampled_from(STATUSES),
@@ -221,7 +185,7 @@ class Watched(RuleBasedStateMachine):
         where: timezone,
         service: str | None = None,
     ) -> None:
-        parcel, now = self.parcel(place), self.now()
+        parcel, now = self.parcel(place), self.move_clock(0)
         at = (now - timedelta(hours=hours_ago, minutes=self.said)).astimezone(where)
         day = None if eta is None else f"{at + timedelta(days=eta):%Y-%m-%d}"
         kind = Kind.SCAN if status else Kind.UNMAPPED
@@ -247,7 +211,7 @@ class Watched(RuleBasedStateMachine):
             self.say(
                 parcel,
                 status,
-                self.now().astimezone(NEW_YORK),
+                self.move_clock(0).astimezone(NEW_YORK),
                 kind=Kind.CORRECTION,
                 corrects=corrected,
             )
@@ -265,7 +229,7 @@ class Watched(RuleBasedStateMachine):
     @rule()
     def look(self) -> None:
         """Check that what was observed is what the model says, and the flags are."""
-        now = self.now()
+        now = self.move_clock(0)
         while self.run(observe(self.log.connection, worker="watcher")).is_full:
             pass
         for parcel in self.parcels:
@@ -326,7 +290,7 @@ class Watched(RuleBasedStateMachine):
 
     def parcel(self, place: int) -> Parcel:
         if place >= len(self.parcels):
-            self.parcels.append(Parcel(f"1Z{self.example}P{len(self.parcels)}", self.now()))
+            self.parcels.append(Parcel(f"1Z{self.example}P{len(self.parcels)}", self.move_clock(0)))
             return self.parcels[-1]
         return self.parcels[place]
 
@@ -338,16 +302,7 @@ class Watched(RuleBasedStateMachine):
         event = identify(reading, carrier_id="ups", digest=self.log.keyring.carrier_digest("ups"))
         parcel.said.append(reading)
         parcel.facts.append(fact_of(event, signer_digest=None))
-        parcel.recorded_at = self.now()
-
-    def move_clock(self, seconds: int) -> None:
-        self.run(self._move_clock(seconds))
-
-    async def _move_clock(self, seconds: int) -> None:
-        await self.log.connection.execute(
-            "UPDATE statesvc.frozen_clock SET at = at + make_interval(secs => %s)", (seconds,)
-        )
-        await self.owner.execute("SELECT count(*) FROM statesvc.ensure_partitions()")
+        parcel.recorded_at = self.move_clock(0)
 
     async def seen(self, wanted: UUID) -> "Seen":
         """Return what is stored of a shipment, and what a rebuild makes of its entries."""
@@ -382,20 +337,5 @@ class Seen:
 async def test_what_is_observed_keeps_to_its_model_and_a_rebuild_says_the_same(
     database: Database,
 ) -> None:
-    async with (
-        await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner,
-        log_builder(database) as log,
-    ):
-        await owner.execute(FROZEN_CLOCK.encode())
-        here = {"loop": asyncio.get_running_loop(), "log": log, "owner": owner}
-        machine = type("WatchedOnThisDatabase", (Watched,), here)
-        await asyncio.to_thread(run_state_machine_as_test, machine, settings=EXAMPLES)
-    task = Rebuild(
-        owner_dsn=database.owner_dsn,
-        actor="t",
-        processes=1,
-        progress=lambda *_: None,
-        archive=History(None),
-    )
-    shipments, drift = await task.compare()
-    assert (shipments > 0, drift) == (True, [])
+    async with log_builder(database) as log:
+        await check_machine(Watched, database, examples=6, log=log)

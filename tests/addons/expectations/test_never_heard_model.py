@@ -5,55 +5,28 @@ carrier is held. Whatever comes, the model says which are raised, of which deadl
 what each number answers now, and what it answered at any instant before.
 """
 
-import asyncio
 import json
-from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import count
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    rule,
-    run_state_machine_as_test,
-)
-from psycopg import AsyncConnection
+from hypothesis.stateful import initialize, invariant, rule
 
 from events.vocabulary import Status
 from statesvc.addons.expectations.awaited_numbers import await_number, stop_awaiting
 from statesvc.addons.expectations.watcher import observe_never_heard
-from statesvc.log.history import History
 from statesvc.log.json_compression import decompress_json
 from statesvc.privacy.erasure import Erasure, erase
 from statesvc.shipments.awaited import SHOWN_DAYS
-from statesvc.shipments.rebuild.rebuild import Rebuild
 from statesvc.shipments.references import AttachedTo, NumberErasedError
-from tests.addons.expectations.test_expectation_model import FROZEN_CLOCK
+from tests.addons.expectations.database_machine import EXAMPLE, DatabaseMachine, check_machine
 from tests.statesvc.worker.log_check import check_log
 from tests.world.api import Api, _scan
 from tests.world.database import Database
 from tests.world.log_builder import LogBuilder
 
-T = TypeVar("T")
-EXAMPLE = count()
-"""Each example has numbers of its own: the log is not emptied."""
-EXAMPLES = settings(
-    max_examples=10,
-    stateful_step_count=20,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    # no shrinking: the database keeps what an example wrote, and minutes of it hide the first
-    # failure
-    phases=(Phase.generate,),
-    suppress_health_check=list(HealthCheck),
-)
 NUMBERS = 3
 PLACES = st.integers(0, NUMBERS - 1)
 PUT_OFF = (timedelta(minutes=30), timedelta(minutes=90))
@@ -124,15 +97,8 @@ class Number:
                 self.raised.append((self.since + timedelta(hours=self.hours), now))
 
 
-class Awaited(RuleBasedStateMachine):
-    """Runs in a thread of its own; the database is asked in the test's."""
-
-    loop: asyncio.AbstractEventLoop
+class Awaited(DatabaseMachine):
     api: Api
-    owner: AsyncConnection[Any]
-
-    def run(self, task: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(task, self.loop).result(60)
 
     @initialize()
     def start(self) -> None:
@@ -140,13 +106,13 @@ class Awaited(RuleBasedStateMachine):
         self.numbers = [Number(f"1Z{example}P{place}") for place in range(NUMBERS)]
         self.answers: list[tuple[datetime, Shown | None, str]] = []
         """What was answered before a change and after it."""
-        self.shown: list[tuple[datetime, Shown | None]] = [(self.tick(), None)] * NUMBERS
+        self.shown: list[tuple[datetime, Shown | None]] = [(self.move_clock(1), None)] * NUMBERS
         self.said = 0
         self.hold(held=False)
 
     @rule(place=PLACES, hours=st.sampled_from([1, 12, 48]))
     def await_number(self, place: int, hours: int) -> None:
-        one, now = self.numbers[place], self.tick()
+        one, now = self.numbers[place], self.move_clock(1)
         asked = await_number(
             self.api.connection, AttachedTo("ups", one.number), hours, actor="shop", why={}
         )
@@ -159,7 +125,7 @@ class Awaited(RuleBasedStateMachine):
 
     @rule(place=PLACES)
     def stop(self, place: int) -> None:
-        self.tick()
+        self.move_clock(1)
         one = self.numbers[place]
         assert self.run(
             stop_awaiting(self.api.connection, AttachedTo("ups", one.number), actor="shop", why={})
@@ -168,7 +134,7 @@ class Awaited(RuleBasedStateMachine):
 
     @rule(place=PLACES, by_carrier=st.sampled_from([True, False]))
     def say(self, place: int, *, by_carrier: bool) -> None:
-        self.tick()
+        self.move_clock(1)
         one = self.numbers[place]
         if one.is_erased:
             return
@@ -181,7 +147,7 @@ class Awaited(RuleBasedStateMachine):
 
     @rule(place=PLACES)
     def erase(self, place: int) -> None:
-        self.tick()
+        self.move_clock(1)
         one = self.numbers[place]
         if one.has_events or one.hours is None:
             return
@@ -212,7 +178,7 @@ class Awaited(RuleBasedStateMachine):
 
     @rule(hours=st.sampled_from([2, 11, 13, 37, 24 * SHOWN_DAYS]))
     def time_passes(self, hours: int) -> None:
-        now = self.tick(hours * 3600)
+        now = self.move_clock(hours * 3600)
         while self.run(observe_never_heard(self.api.connection, worker="watcher")).is_full:
             pass
         for one in self.numbers:
@@ -236,25 +202,10 @@ class Awaited(RuleBasedStateMachine):
         for at, shown, number in self.answers:
             assert self.run(self._shown(number, as_of=at.isoformat())) == shown, (at, number)
 
-    def tick(self, seconds: int = 1) -> datetime:
-        """Move the clock; return what it shows."""
-        return self.run(self._tick(seconds))
-
-    async def _tick(self, seconds: int) -> datetime:
-        await self.api.connection.execute(
-            "UPDATE statesvc.frozen_clock SET at = at + make_interval(secs => %s)", (seconds,)
-        )
-        if seconds > 1:
-            await self.owner.execute("SELECT count(*) FROM statesvc.ensure_partitions()")
-        row = await (await self.api.connection.execute("SELECT statesvc.clock()")).fetchone()
-        assert row is not None
-        now: datetime = row[0]
-        return now
-
     async def _seal(self) -> datetime:
         """Seal with an entry of now, so that there is a head of now."""
         log = LogBuilder(self.api.connection, self.api.keyring)
-        await self._tick(1)
+        await self._move_clock(1)
         await log.act()
         return (await log.seal()).created_at
 
@@ -284,18 +235,5 @@ class Awaited(RuleBasedStateMachine):
 async def test_what_is_raised_and_answered_keeps_to_its_model_and_a_rebuild_says_the_same(
     api: Api, database: Database
 ) -> None:
-    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as owner:
-        await owner.execute(FROZEN_CLOCK.encode())
-        here = {"loop": asyncio.get_running_loop(), "api": api, "owner": owner}
-        machine = type("AwaitedOnThisDatabase", (Awaited,), here)
-        await asyncio.to_thread(run_state_machine_as_test, machine, settings=EXAMPLES)
-    task = Rebuild(
-        owner_dsn=database.owner_dsn,
-        actor="t",
-        processes=1,
-        progress=lambda *_: None,
-        archive=History(None),
-    )
-    shipments, drift = await task.compare()
-    assert (shipments > 0, drift) == (True, [])
+    await check_machine(Awaited, database, examples=10, api=api)
     await check_log(api.connection, api.keyring)

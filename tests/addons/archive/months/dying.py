@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,64 +21,34 @@ from statesvc.files.object_path import ObjectPath
 from tests.world.log_archiver import archiving
 from tests.world.log_builder import MASTER
 
-_BLOCKING: Final = {"_mark": archive_identity, "read_back": archive_pass}
+_STEPS: Final[dict[str, list[tuple[Any, str]]]] = {
+    "_mark": [(archive_identity, "_mark")],
+    "entries": [(UnfinishedFiles, "publish")],
+    "publish": [(Path, "rename"), (ObjectPath, "upload")],
+    "read_back": [(archive_pass, "read_back")],
+    "note_verified": [(ArchiveLedger, "note_verified")],
+}
+"""Where a step is done; the others are functions of `month_pass`."""
 
 
 def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _doom(step: str, when: str) -> None:
-    if step == "publish":
-        renamed = Path.rename
+def _doom(owner: Any, name: str, when: str) -> None:
+    work = getattr(owner, name)
 
-        def rename(path: Path, target: Path) -> Path:
-            if when == "before":
-                _die()
-            done = renamed(path, target)
-            _die()
-            return done
-
-        Path.rename = rename  # type: ignore[method-assign, assignment]
-        uploaded = ObjectPath.upload
-
-        def upload(path: ObjectPath, source: Path) -> None:
-            if when == "before":
-                _die()
-            uploaded(path, source)
-            _die()
-
-        ObjectPath.upload = upload  # type: ignore[method-assign, assignment]
-        return
-    if step == "entries":
-        UnfinishedFiles.publish = lambda *_: _die()  # type: ignore[method-assign, assignment]
-        return
-    if step in _BLOCKING:
-        _doom_call(step, when)
-        return
-    owner: Any = ArchiveLedger if step == "note_verified" else month_pass
-    worked = getattr(owner, step)
-
-    async def doomed(*arguments: Any, **named: Any) -> Any:
-        if when == "before":
-            _die()
-        await worked(*arguments, **named)
+    async def awaited(result: Any) -> None:
+        await result
         _die()
 
-    setattr(owner, step, doomed)
-
-
-def _doom_call(step: str, when: str) -> None:
-    module = _BLOCKING[step]
-    work = getattr(module, step)
-
-    def doomed(*arguments: Any) -> None:
+    def doomed(*arguments: Any, **named: Any) -> Any:
         if when == "before":
             _die()
-        work(*arguments)
-        _die()
+        result = work(*arguments, **named)
+        return awaited(result) if isawaitable(result) else _die()
 
-    setattr(module, step, doomed)
+    setattr(owner, name, doomed)
 
 
 async def _no_wait(_seconds: float) -> None:
@@ -85,7 +56,8 @@ async def _no_wait(_seconds: float) -> None:
 
 
 async def _archive(dsn: str, folder: str, step: str, when: str) -> None:
-    _doom(step, when)
+    for owner, name in _STEPS.get(step, [(month_pass, step)]):
+        _doom(owner, name, when)
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, MASTER)
         assert await LOG_LEDGER.try_lead(connection)

@@ -13,14 +13,10 @@ import pytest
 
 from events.merkle.checkpoint import VerifierKey
 from statesvc.addons.evidence.check_bundle import check
-from statesvc.database.pool import Pool
 from statesvc.log.feed import read_transitions
-from statesvc.reading.rollout_store import RolloutSettings, set_rollout
 from statesvc.shipments.rebuild.rebuild import Rebuild
 from statesvc.subscriptions.replay import ReplayRequest, replay
-from statesvc.telemetry.metrics import Telemetry
-from statesvc.worker.batch_context import BatchContext
-from tests.addons.mappings.test_history_reread import again
+from tests.addons.mappings.test_history_reread import again, candidate_reads, status
 from tests.statesvc.reading.planted import CARRIER, MISREAD
 from tests.world.attack import places
 from tests.world.log_archiver import OLD, Archiver, shipment
@@ -111,25 +107,10 @@ async def test_evidence_of_an_archived_month_verifies_offline(archiver: Archiver
 
 
 async def test_what_was_misread_in_an_archived_month_is_corrected(
-    archiver: Archiver, pool: Pool
+    archiver: Archiver, harness: WorkerHarness
 ) -> None:
-    telemetry = Telemetry()
-    keyring = archiver.log.keyring
-    context = BatchContext(
-        pool=pool,
-        keyring=keyring,
-        carriers={CARRIER_ID: CARRIER},
-        telemetry=telemetry,
-        worker="worker-1",
-    )
-    harness = WorkerHarness(context, archiver.connection, archiver.database, keyring)
-    await set_rollout(
-        harness.connection,
-        CARRIER_ID,
-        RolloutSettings(candidate="2", percent=100),
-        why="test",
-        actor="tester",
-    )
+    harness.context = replace(harness.context, carriers={CARRIER_ID: CARRIER})
+    await candidate_reads(harness, "2")
     await harness.ingest({"number": "A1", "status": "in_transit", "code": MISREAD})
     await archiver.log.seal()
     await archiver.pass_days(70)
@@ -141,14 +122,8 @@ async def test_what_was_misread_in_an_archived_month_is_corrected(
     report = await again(harness, archive=archiver.folder)
     assert (report.corrected, report.transitions) == (1, 1)
     assert await archiver.log.rows(events) == [("scan",), ("correction",)]
-    assert (
-        await harness.value(
-            "SELECT status FROM statesvc.shipment WHERE shipment_id = %s", acme("A1")
-        )
-        == "in_transit"
-    )
+    assert await status(harness, "A1") == "in_transit"
     assert (await again(harness, archive=archiver.folder)).corrected == 0
-    telemetry.close()
     await archiver.log.seal()
     assert places(archiver.verify()) == []
 

@@ -3,6 +3,7 @@ there.
 """
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -16,13 +17,11 @@ from statesvc.api.submission.submit import Submitted, submit
 from statesvc.database.pool import Pool
 from statesvc.files.archive_errors import EntryFileError
 from statesvc.subscriptions import subscription_store as store
-from statesvc.telemetry.metrics import Telemetry
-from statesvc.worker.batch_context import BatchContext
 from tests.world.attack import places
 from tests.world.deliver import deliver
 from tests.world.log_archiver import Archiver, shipment
 from tests.world.log_builder import scan
-from tests.world.worker_harness import ACME, CARRIER_ID, WorkerHarness
+from tests.world.worker_harness import WorkerHarness
 from tests.world.worker_harness import shipment as acme
 
 
@@ -144,19 +143,11 @@ async def test_two_who_ask_at_once_bring_it_back_once(archiver: Archiver) -> Non
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_a_worker_brings_back_what_a_late_scan_needs(archiver: Archiver, pool: Pool) -> None:
+async def test_a_worker_brings_back_what_a_late_scan_needs(
+    archiver: Archiver, harness: WorkerHarness
+) -> None:
     await archiver.archived()
-    telemetry = Telemetry()
-    keyring = archiver.log.keyring
-    context = BatchContext(
-        pool=pool,
-        keyring=keyring,
-        carriers={CARRIER_ID: ACME},
-        telemetry=telemetry,
-        worker="worker-1",
-        archive=archiver.archive,
-    )
-    harness = WorkerHarness(context, archiver.connection, archiver.database, keyring)
+    harness.context = replace(harness.context, archive=archiver.archive)
     await harness.ingest(
         {"number": "L1", "status": "picked_up", "minute": 10},
         {"number": "L1", "status": "delivered", "minute": 500},
@@ -174,7 +165,6 @@ async def test_a_worker_brings_back_what_a_late_scan_needs(archiver: Archiver, p
     assert await archiver.log.rows(held) == [(1,), (2,), (3,)]
     assert await harness.verdicts() == {"appended": 3.0}
     assert await harness.value("SELECT count(*) FROM statesvc.dead_letter") == 0
-    telemetry.close()
     await archiver.log.seal()
     assert places(archiver.verify()) == []
 

@@ -3,59 +3,28 @@ place goes and whoever is killed.
 """
 
 import os
-import shutil
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from statesvc.addons.archive.archive_checks import CHECK
-from statesvc.addons.archive.archive_identity import MARKER
+from tests.addons.archive.broken_folders import (
+    Break,
+    absent,
+    cut_short,
+    empty,
+    of_another_installation,
+    put_back,
+    without,
+)
 from tests.addons.archive.months import dying
 from tests.world.attack import places
 from tests.world.forked import fork
 from tests.world.log_archiver import Archiver
 from tests.world.mounts import mounted_tmpfs
 from tests.world.object_store import ObjectStore
-
-
-def away(folder: Path) -> Path:
-    return folder.with_name("away")
-
-
-def absent(folder: Path) -> None:
-    folder.rename(away(folder))
-
-
-def empty(folder: Path) -> None:
-    absent(folder)
-    folder.mkdir()
-
-
-def of_another_installation(folder: Path) -> None:
-    empty(folder)
-    (folder / f"{MARKER}{'0' * 16}").write_text("")
-
-
-def half_written(folder: Path) -> None:
-    shutil.copytree(folder, away(folder))
-    path = next(
-        path for path in sorted(folder.iterdir()) if path.name.endswith(".shipments.parquet")
-    )
-    path.chmod(0o600)
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def without_heads(folder: Path) -> None:
-    shutil.copytree(folder, away(folder))
-    next(path for path in folder.iterdir() if path.suffix == ".checkpoint").unlink()
-
-
-def put_back(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    away(folder).rename(folder)
 
 
 async def first_archived(archiver: Archiver) -> dict[str, int]:
@@ -67,11 +36,17 @@ async def first_archived(archiver: Archiver) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    "break_it", [absent, empty, of_another_installation, half_written, without_heads]
+    "break_it",
+    [
+        absent,
+        empty,
+        of_another_installation,
+        cut_short(".shipments.parquet"),
+        without(".checkpoint"),
+    ],
+    ids=["absent", "empty", "of another installation", "half written", "without heads"],
 )
-async def test_a_month_stays_until_the_archive_is_back(
-    archiver: Archiver, break_it: Callable[[Path], None]
-) -> None:
+async def test_a_month_stays_until_the_archive_is_back(archiver: Archiver, break_it: Break) -> None:
     counts = await first_archived(archiver)
     break_it(archiver.folder)
     outcome = await archiver.run_pass()
@@ -89,9 +64,13 @@ async def test_a_month_stays_until_the_archive_is_back(
     assert places(archiver.verify()) == []
 
 
-@pytest.mark.parametrize("break_it", [absent, empty, half_written])
+@pytest.mark.parametrize(
+    "break_it",
+    [absent, empty, cut_short(".shipments.parquet")],
+    ids=["absent", "empty", "cut short"],
+)
 async def test_a_place_that_goes_during_the_notice_keeps_the_month(
-    archiver: Archiver, break_it: Callable[[Path], None]
+    archiver: Archiver, break_it: Break
 ) -> None:
     counts = await first_archived(archiver)
 
