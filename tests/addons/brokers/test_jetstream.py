@@ -5,6 +5,7 @@ reason, encrypted or not at all.
 import asyncio
 import ssl
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote
 from uuid import uuid4
@@ -53,11 +54,22 @@ async def test_it_is_stored_as_a_cloud_event_that_verifies(
     ((headers, data),) = await nats_server.stored(name)
     assert data == sent.body
     assert headers["ce-id"] == headers["Nats-Msg-Id"] == headers["webhook-id"] == sent.webhook_id
-    assert (headers["ce-subject"], headers["ce-sequence"], headers["ce-specversion"]) == (
-        sent.subject,
-        "0000000007",
-        "1.0",
-    )
+    attributes = {
+        name.removeprefix("ce-"): unquote(value)
+        for name, value in headers.items()
+        if name.startswith("ce-")
+    }
+    assert datetime.fromisoformat(attributes.pop("time")) == sent.at
+    assert attributes == {
+        "specversion": "1.0",
+        "id": sent.webhook_id,
+        "source": "/statesvc",
+        "type": sent.type,
+        "subject": sent.subject,
+        "partitionkey": sent.subject,
+        "sequence": "0000000007",
+        "datacontenttype": "application/json",
+    }
     with freeze_time(sent.at):
         Webhook(Secret(key=SECRET).shown).verify(
             data, {name: unquote(value) for name, value in headers.items()}

@@ -5,7 +5,7 @@ again, closed when idle.
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ from statesvc.addons.brokers.kit import (
     ConnectionLostError,
     Dialler,
     PublishRefusedError,
+    cloud_event,
 )
 from statesvc.addons.brokers.links import Links
 from statesvc.delivery.outcome import AttemptOutcome
@@ -214,3 +215,14 @@ async def test_there_are_never_more_than_the_bound_the_longest_idle_gives_way(
         for name in latest:
             await ours.send(target(name), OUTGOING)
         assert len(client.connections) == before
+
+
+def test_sequences_sort_as_text_as_they_do_as_numbers() -> None:
+    numbers = [1, 2, 9, 10, 11, 99, 100, 2**31 - 1]
+    sequences = [
+        cloud_event(replace(OUTGOING, sequence=number), source="s").attributes["sequence"]
+        for number in numbers
+    ]
+    assert sequences == sorted(sequences)
+    assert [int(text) for text in sequences] == numbers
+    assert "sequence" not in cloud_event(replace(OUTGOING, sequence=None), source="s").attributes

@@ -1,4 +1,4 @@
-"""A notifier and real brokers, killed with SIGKILL under load.
+"""A notifier and a real broker, killed with SIGKILL under load; tests/soak/test_brokers.py has both.
 
 Nothing is lost, order per shipment holds, and a consumer that dedupes by id sees each once.
 """
@@ -6,23 +6,19 @@ Nothing is lost, order per shipment holds, and a consumer that dedupes by id see
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 import pytest
 
-from statesvc.delivery.outgoing import Login
 from tests.statesvc.notifier.conftest import TRIES, World
-from tests.world.brokers import Server, running_nats, running_rabbitmq
+from tests.world.brokers import running_nats
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 
 Until = Callable[..., Awaitable[None]]
-Stored = Sequence[tuple[str, str, int]]
-"""`(webhook-id, shipment, sequence)` in the broker's order."""
-
 SHIPMENTS: Final = 40
 CHANGES: Final = 5
 DRAINED_SECONDS_MAX: Final = 60
@@ -72,61 +68,44 @@ async def test_nats_killed_twice_under_load(world: World, tmp_path: Path, until:
     async with running_nats(tmp_path) as server:
         await server.add_stream("S", ["S.>"])
         await world.subscribe(url=f"{server.address}/S.a?stream=S", coalesce=False)
-        await _story(world, server, until, kills=2)
+        shipments = [(await world.shipment())[0] for _ in range(SHIPMENTS)]
+        for sequence in range(1, CHANGES + 1):
+            for shipment_id in shipments:
+                await world.notify(shipment_id, sequence)
+        async with world.notifier():
+            # each kill comes while changes are sent
+            for delivered in (SHIPMENTS * CHANGES // 4, SHIPMENTS * CHANGES // 2):
+                failed = await _count(world, "outcome <> 'delivered'")
+                await until(
+                    lambda count=delivered: _at_least(world, count, "outcome = 'delivered'"),
+                    seconds=20,
+                )
+                await server.kill()
+                await world.wake()
+                await until(
+                    lambda count=failed + 1: _at_least(world, count, "outcome <> 'delivered'"),
+                    seconds=20,
+                )
+                await server.start()
+                await world.advance(OUTAGE_SECONDS)
+            await _drained(world)
         found = [
             (headers["ce-id"], headers["ce-subject"], int(headers["ce-sequence"]))
             for headers, _ in await server.stored("S")
         ]
-    await _each_once_in_order(world, found)
-
-
-@pytest.mark.soak
-async def test_rabbitmq_killed_under_load(world: World, tmp_path: Path, until: Until) -> None:
-    async with running_rabbitmq(tmp_path) as server:
-        # classic: a quorum queue that was made just before the kill was seen to stay without a
-        # leader (3.10); the soak kills an older one
-        await server.declare("shipments", "q")
-        await world.subscribe(
-            url=f"amqp://127.0.0.1:{server.port}/%2F/shipments",
-            login=Login("guest", "guest"),
-            coalesce=False,
+    notified = {
+        tuple(row)
+        for row in await world.rows(
+            "SELECT webhook_id, shipment_id::text, sequence FROM statesvc.notification"
         )
-        await _story(world, server, until, kills=1)
-        stored = await server.stored("q")
-        found = [
-            (
-                str(one.message_id),
-                str(one.headers["cloudEvents_subject"]),
-                int(str(one.headers["cloudEvents_sequence"])),
-            )
-            for one in stored
-        ]
-    await _each_once_in_order(world, found)
-
-
-async def _story(world: World, server: Server, until: Until, *, kills: int) -> None:
-    """Write many changes; each kill comes while they are sent."""
-    shipments = [(await world.shipment())[0] for _ in range(SHIPMENTS)]
-    for sequence in range(1, CHANGES + 1):
-        for shipment_id in shipments:
-            await world.notify(shipment_id, sequence)
-    async with world.notifier():
-        for kill in range(kills):
-            notified = (kill + 1) * SHIPMENTS * CHANGES // (kills + 2)
-            failed = await _count(world, "outcome <> 'delivered'")
-            await until(
-                lambda notified=notified: _at_least(world, notified, "outcome = 'delivered'"),
-                seconds=20,
-            )
-            await server.kill()
-            await world.wake()
-            await until(
-                lambda failed=failed: _at_least(world, failed + 1, "outcome <> 'delivered'"),
-                seconds=20,
-            )
-            await server.start()
-            await world.advance(OUTAGE_SECONDS)
-        await _drained(world)
+    }
+    assert len(notified) == SHIPMENTS * CHANGES
+    first = list(dict.fromkeys(found))
+    assert set(first) == notified, "each at least once, and nothing else"
+    order: dict[str, list[int]] = defaultdict(list)
+    for _, shipment, sequence in first:
+        order[shipment].append(sequence)
+    assert all(sequences == sorted(sequences) for sequences in order.values())
 
 
 async def _drained(world: World) -> None:
@@ -141,22 +120,6 @@ async def _drained(world: World) -> None:
             await world.advance(OUTAGE_SECONDS)
         before = outbox
         await asyncio.sleep(0.3)
-
-
-async def _each_once_in_order(world: World, found: Stored) -> None:
-    notified = {
-        tuple(row)
-        for row in await world.rows(
-            "SELECT webhook_id, shipment_id::text, sequence FROM statesvc.notification"
-        )
-    }
-    assert len(notified) == SHIPMENTS * CHANGES
-    first = list(dict.fromkeys(found))
-    assert set(first) == notified, "each at least once, and nothing else"
-    order: dict[str, list[int]] = defaultdict(list)
-    for _, shipment, sequence in first:
-        order[shipment].append(sequence)
-    assert all(sequences == sorted(sequences) for sequences in order.values())
 
 
 async def _is_empty(world: World) -> bool:

@@ -3,7 +3,7 @@
 from events.vocabulary import Kind, Status
 from tests.statesvc.api.test_dead_letter_replay import open_dead_letters, rows, settle_messages
 from tests.world.api import Api, Statement
-from tests.world.console import ConsoleClient, words
+from tests.world.console import ConsoleClient
 
 UPS = "/console/carriers/ups"
 DELIVERED = {
@@ -38,19 +38,6 @@ async def test_a_code_is_found_mapped_and_its_history_read_again(
     done = await console.act(f"{UPS}/mappings/1/renormalize", why="their list")
     assert "1 message read again: 2 events corrected, 1 changes of status" in done
     assert f"dead letter {dead_letter_id} is settled" in done
-
-
-async def test_what_another_operator_mapped_meanwhile_is_not_replaced(
-    console: ConsoleClient, scan: Statement
-) -> None:
-    await _push(console.api, scan)
-    await console.log_in("ops", may_change="on")
-    token = await console.form_token(f"{UPS}/teach")
-    order = {"form_token": token, "why": "slow", **DELIVERED, "replaces": "0", "step": "do"}
-    await console.act(f"{UPS}/teach", why="fast", **{**DELIVERED, "meaning.status": "in_transit"})
-    refused = words(await (await console.post(f"{UPS}/teach", **order)).text())
-    assert "preview it again" in refused
-    assert await rows(console.api, "SELECT revision FROM statesvc.code_mapping") == [(1,)]
 
 
 async def test_texts_are_shown_to_who_says_why_and_a_text_is_mapped_by_what_stands_for_it(

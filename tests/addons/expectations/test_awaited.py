@@ -13,6 +13,7 @@ from statesvc.privacy.erasure import Erasure, erase
 from tests.statesvc.api.test_sent_notifications import listed as sent_to
 from tests.statesvc.api.test_sent_notifications import resent, sent, shown
 from tests.statesvc.api.test_subscription_replay import subscribe
+from tests.world.console import ConsoleClient
 
 STATE = "/v1/shipments/ups/1z 99"
 PATH = f"{STATE}/awaited"
@@ -163,3 +164,22 @@ async def test_what_was_never_heard_of_is_known_while_the_add_on_is_off(
     assert (await api.get(STATE)).body["flags"] == ["never_heard"]
     status = (await api.call("GET", "/v1/status", scopes="ops")).body
     assert [one for one in status["troubles"] if one["about"] == "awaited numbers"] == []
+
+
+async def test_numbers_that_nothing_was_heard_of_are_listed_and_the_overview_leads_there(
+    console: ConsoleClient, database: Any
+) -> None:
+    await put(console.api)
+    await console.log_in("ops read")
+    assert "No number matches." in await console.text("/console/awaited")
+    assert "1Z99 ups" in await console.text("/console/awaited?never_heard=")
+    assert "The carrier has said nothing yet." in await console.text("/console/shipments/ups/1Z99")
+    await never_heard(console.api, database)
+    await console.log_in("ops read")
+    assert "1Z99 ups" in await console.text("/console/awaited")
+    assert "1Z99" not in await console.text("/console/awaited?carrier_id=fedex")
+    assert "No number matches." in await console.text("/console/awaited?never_heard=")
+    assert (
+        'href="/console/awaited"'
+        in (await (await console.get("/console")).text()).partition('id="settled"')[2]
+    )

@@ -15,6 +15,7 @@ from psycopg import AsyncConnection
 from pydantic import TypeAdapter
 
 from events.vocabulary import Status
+from statesvc.addons.stream.admission import CHECKS, CLOSED_SECONDS, LATE_SECONDS, LoadShedder
 from statesvc.addons.stream.frame_pages import Pages
 from statesvc.addons.stream.streams import StreamLimits
 from statesvc.api.transition_operations import StreamedTransition
@@ -27,16 +28,10 @@ from tests.addons.stream.conftest import STREAM_LIMITS, Stage
 from tests.world.database import without_triggers
 from tests.world.log_builder import LogBuilder, scan
 
-TRANSITIONS = 10_000
-DROPS = 50
 KILL = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND"
     " application_name = ANY (%s)"
 )
-
-
-def indexes(received: list[Any]) -> list[int]:
-    return [int(block.id.removeprefix("1.")) for block in received]
 
 
 async def until_let_in(stage: Stage) -> None:
@@ -51,43 +46,39 @@ async def until_let_in(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("transitions", "page"), [(TRANSITIONS, 97), (2_000, 2_000)])
+@pytest.mark.parametrize(("transitions", "page"), [(10_000, 97), (2_000, 2_000)])
 async def test_a_client_dropped_at_random_resumes_to_exactly_the_full_sequence(
     staged: Callable[..., Any], transitions: int, page: int
 ) -> None:
     # narrow: it is behind again and again, and pages end within batches
     async with staged(limits=replace(STREAM_LIMITS, page_entries=page)) as stage:
-        await resume(stage, transitions)
+        chance = random.Random(7)
+        drops = sorted(chance.sample(range(transitions), 50))
+        seen: list[Any] = []
 
+        async def write() -> None:
+            numbers = [f"1Z{place:06d}" for place in range(transitions // 5)]
+            while numbers:
+                some = chance.randint(1, 60)
+                await stage.move(numbers[:some])
+                del numbers[:some]
+                if chance.random() < 0.7:
+                    await stage.publish()
+            await stage.publish()
 
-async def resume(stage: Stage, transitions: int) -> None:
-    chance = random.Random(7)
-    drops = sorted(chance.sample(range(transitions), DROPS))
-    seen: list[Any] = []
-
-    async def write() -> None:
-        numbers = [f"1Z{place:06d}" for place in range(transitions // 5)]
-        while numbers:
-            some = chance.randint(1, 60)
-            await stage.move(numbers[:some])
-            del numbers[:some]
-            if chance.random() < 0.7:
-                await stage.publish()
-        await stage.publish()
-
-    writing = asyncio.create_task(write())
-    last: dict[str, str] = {}
-    for drop in [*drops, transitions]:
-        async with stage.source("/v1/stream?after=-1", **last) as source:
-            while len(seen) < drop:
-                seen += await source.next()
-        last = {"Last_Event_ID": seen[-1].id} if seen else {}
-    await writing
-    truth = await stage.truth()
-    assert len(truth) == transitions
-    assert [block.data for block in seen] == truth
-    assert indexes(seen) == [each["log_index"] for each in truth]
-    assert {block.name for block in seen} == {"shipment.status_changed"}
+        writing = asyncio.create_task(write())
+        last: dict[str, str] = {}
+        for drop in [*drops, transitions]:
+            async with stage.source("/v1/stream?after=-1", **last) as source:
+                while len(seen) < drop:
+                    seen += await source.next()
+            last = {"Last_Event_ID": seen[-1].id} if seen else {}
+        await writing
+        truth = await stage.truth()
+        assert len(truth) == transitions
+        assert [block.data for block in seen] == truth
+        assert [block.id for block in seen] == [f"1.{each['log_index']}" for each in truth]
+        assert {block.name for block in seen} == {"shipment.status_changed"}
 
 
 async def test_a_transition_that_commits_late_is_seen_once_by_those_who_were_there_before(
@@ -357,6 +348,18 @@ async def test_under_pressure_streams_are_shed_and_refused_for_a_while(
             under_pressure = False
         await stage.until_counted('statesvc_stream_ends_total{cause="shed"}', 1)
         await until_let_in(stage)
+
+
+def test_streams_are_shed_when_the_process_is_late_for_long_and_not_for_an_instant() -> None:
+    shedder = LoadShedder()
+    for _ in range(3):
+        for _ in range(CHECKS - 1):
+            assert not shedder.check(late_seconds=LATE_SECONDS, pressure=False, now=0)
+        assert not shedder.check(late_seconds=0, pressure=False, now=0)
+    checks = [shedder.check(late_seconds=0, pressure=True, now=1) for _ in range(CHECKS)]
+    assert checks == [False] * (CHECKS - 1) + [True]
+    assert shedder.is_closed(1 + CLOSED_SECONDS - 0.1)
+    assert not shedder.is_closed(1 + CLOSED_SECONDS)
 
 
 async def test_a_changed_log_is_never_passed_over(stage: Stage, database: Any) -> None:
