@@ -42,6 +42,7 @@ async def test_a_number_in_any_spelling_leads_to_its_page(
     await _steps(console, scan, Status.IN_TRANSIT)
     await console.log_in("read")
     assert (await console.get("/console")).headers["Location"] == "/console/shipments"
+    assert "a part of a number needs 4 characters" in await console.text("/console/shipments?q=345")
     for sought in ("1Z7", " 1z-7 "):
         found = await console.get(f"/console/shipments?q={sought}")
         assert (found.status, found.headers["Location"]) == (303, PAGE)
@@ -74,22 +75,6 @@ async def test_a_number_that_is_a_step_in_a_path_has_a_page_and_a_call(
     assert "In transit" in await console.text("/console/shipments/ups/..-")
     answer = await console.api.get("/v1/shipments/ups/..-", scopes="read")
     assert answer.body["tracking_number"] == ".."
-
-
-async def test_a_shipment_is_found_by_a_part_of_its_number(
-    console: ConsoleClient, scan: Statement
-) -> None:
-    await console.api.carriers.push(
-        scan("1Z99A12345", Status.IN_TRANSIT), scan("1Z99B77777", Status.IN_TRANSIT)
-    )
-    await console.log_in("read")
-    for sought in ("12345", "a1-2345", "*12345", "1Z99A", "1Z99A*"):
-        assert (await console.get(f"/console/shipments?q={sought}")).headers[
-            "Location"
-        ] == "/console/shipments/ups/1Z99A12345"
-    both = await console.text("/console/shipments?q=1Z99")
-    assert both.index("1Z99B77777") != both.index("1Z99A12345")
-    assert "a part of a number needs 4 characters" in await console.text("/console/shipments?q=345")
 
 
 async def test_the_list_is_filtered_and_paged(console: ConsoleClient, scan: Statement) -> None:
@@ -239,20 +224,6 @@ async def test_a_form_of_evidence_opens_what_a_network_asks_for_and_remembers_th
     again = await (await console.get(f"{page}?for=visa")).text()
     assert 'value="Example &amp; Sons"' in again
     assert again.count("Visa 13.1 asks for it") == 8
-
-
-async def test_evidence_of_a_number_used_twice_is_of_the_parcel_whose_page_was_open(
-    console: ConsoleClient, scan: Statement
-) -> None:
-    for minutes, discriminator in enumerate(("old", "new")):
-        await console.api.carriers.push(
-            scan("1Z7", Status.DELIVERED, discriminator=discriminator, minutes=minutes),
-            carrier_id="ups",
-        )
-    await console.log_in("read audit")
-    assert (await console.get(f"{PAGE}/evidence")).headers[
-        "Location"
-    ] == f"{PAGE}/evidence?discriminator=new"
 
 
 async def test_without_the_add_on_evidence_no_page_leads_to_it(

@@ -38,17 +38,19 @@ async def deliver(log: LogBuilder, *answer: Any, **options: Any) -> list[str]:
     return await deliver_as(log.connection, log.keyring, *answer, **options)
 
 
-async def delivered_parcel(log: LogBuilder) -> None:
+async def notified(log: LogBuilder, *, body: Any = None, **wish: Any) -> list[str]:
+    """Notify a new subscriber of a delivery; return the bodies, sealed."""
+    await subscribe(log, **wish)
     await log.append(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe"))
+    bodies = await deliver(log, **({} if body is None else {"body": body}))
+    await log.seal()
+    return bodies
 
 
 async def test_of_a_thin_notification_the_body_is_shown_to_every_reader(
     event_log: LogBuilder,
 ) -> None:
-    await subscribe(event_log)
-    await delivered_parcel(event_log)
-    bodies = await deliver(event_log)
-    await event_log.seal()
+    bodies = await notified(event_log)
     shown, withheld = await bundle_of(event_log), await bundle_of(event_log, personal=False)
     for bundle in (shown, withheld):
         assert [(row["body"], row["body_state"], row["attempts"]) for row in bundle["sent"]] == [
@@ -60,11 +62,8 @@ async def test_of_a_thin_notification_the_body_is_shown_to_every_reader(
 async def test_a_full_body_is_shown_as_it_was_sent_to_readers_who_may_see_it(
     event_log: LogBuilder,
 ) -> None:
-    await subscribe(event_log, payload="full", pii=True)
-    await delivered_parcel(event_log)
-    (body,) = await deliver(event_log)
+    (body,) = await notified(event_log, payload="full", pii=True)
     assert "J. Doe" in body
-    await event_log.seal()
     shown, withheld = await bundle_of(event_log), await bundle_of(event_log, personal=False)
     assert [(row["body"], row["body_state"]) for row in shown["sent"]] == [(body, "opened")]
     assert [(row["body"], row["body_state"]) for row in withheld["sent"]] == [(None, "withheld")]
@@ -97,10 +96,7 @@ async def test_one_that_can_not_be_made_again_is_said_to_be_unavailable(
     event_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evidence, "stores_body", lambda _attempt: False)
-    await subscribe(event_log)
-    await delivered_parcel(event_log)
-    await deliver(event_log, body=lambda _notification: b'{"a body": "of another release"}')
-    await event_log.seal()
+    await notified(event_log, body=lambda _notification: b'{"a body": "of another release"}')
     shown = await bundle_of(event_log)
     assert [(row["body"], row["body_state"]) for row in shown["sent"]] == [(None, "unavailable")]
     assert both(shown, keys_of(shown)) == (True, True)
@@ -111,7 +107,7 @@ async def test_attempts_that_were_sent_different_bodies_are_distinguished(
     database: Any, event_log: LogBuilder
 ) -> None:
     await subscribe(event_log)
-    await delivered_parcel(event_log)
+    await event_log.append(scan(NUMBER, 70, Status.DELIVERED))
     thin = await deliver(event_log, AttemptOutcome.REFUSED, 500)
     await database.clock.advance(60)
     await event_log.connection.execute("UPDATE statesvc.subscription SET payload = 'full'")
@@ -149,9 +145,7 @@ async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_a
 
 
 async def test_after_an_erasure_nothing_shows_which_body_it_was(event_log: LogBuilder) -> None:
-    await subscribe(event_log, payload="full", pii=True)
-    await delivered_parcel(event_log)
-    await deliver(event_log)
+    await notified(event_log, payload="full", pii=True)
     await event_log.connection.execute(
         "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now()"
     )
@@ -167,10 +161,7 @@ async def test_after_an_erasure_nothing_shows_which_body_it_was(event_log: LogBu
 async def test_what_was_sent_is_shown_when_the_tables_of_notifications_are_emptied(
     database: Any, event_log: LogBuilder
 ) -> None:
-    await subscribe(event_log, payload="full", pii=True)
-    await delivered_parcel(event_log)
-    (body,) = await deliver(event_log)
-    await event_log.seal()
+    (body,) = await notified(event_log, payload="full", pii=True)
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute(
             "TRUNCATE statesvc.notification, statesvc.notification_gap, statesvc.open_attempt,"
@@ -186,10 +177,7 @@ async def test_what_was_sent_is_shown_when_the_tables_of_notifications_are_empti
 async def test_another_body_is_found_out_even_where_the_seal_could_be_made(
     event_log: LogBuilder,
 ) -> None:
-    await subscribe(event_log, payload="full")
-    await delivered_parcel(event_log)
-    await deliver(event_log)
-    await event_log.seal()
+    await notified(event_log, payload="full")
     shown = await bundle_of(event_log)
     forged = copy.deepcopy(shown)
     forged["sent"][0]["body"] = forged["sent"][0]["body"].replace("delivered", "returning")
@@ -200,10 +188,7 @@ async def test_another_body_is_found_out_even_where_the_seal_could_be_made(
 async def test_a_bundle_from_before_attempts_were_distinguished_is_still_reported(
     event_log: LogBuilder,
 ) -> None:
-    await subscribe(event_log)
-    await delivered_parcel(event_log)
-    await deliver(event_log)
-    await event_log.seal()
+    await notified(event_log)
     shown = await bundle_of(event_log)
     former = shown | {
         "sent": [

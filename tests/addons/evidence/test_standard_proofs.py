@@ -43,6 +43,14 @@ def receipt_holds(receipt: bytes, entry: bytes, key: VerifierKey) -> bool:
     return bool(result.ok)
 
 
+async def evidence_of_scans(database: Any) -> GatheredEvidence:
+    async with log_builder(database) as log:
+        for minute in range(5):
+            await log.append(scan(NUMBERS[0], minute, Status.IN_TRANSIT))
+        await log.seal()
+        return await gathered_of(log, NUMBERS[0])
+
+
 async def test_other_programs_hold_each_proof_of_ten_parcels(database: Any) -> None:
     async with log_builder(database) as log:
         for minute, number in enumerate(NUMBERS * 3):
@@ -135,11 +143,7 @@ COSE_FAULTS: Mapping[str, Change] = {
 
 @pytest.mark.parametrize("fault", ["", *TLOG_FAULTS, *COSE_FAULTS])
 async def test_each_fault_is_refused_by_the_others_and_by_ours(database: Any, fault: str) -> None:
-    async with log_builder(database) as log:
-        for minute in range(5):
-            await log.append(scan(NUMBERS[0], minute, Status.IN_TRANSIT))
-        await log.seal()
-        evidence = await gathered_of(log, NUMBERS[0])
+    evidence = await evidence_of_scans(database)
     key, entry = evidence.signers[-1].verifier, evidence.bundle["entries"][2]
     files, names = evidence.standard_proofs(), proof_files(entry)
     for name, faults in zip(names, (TLOG_FAULTS, COSE_FAULTS), strict=True):
@@ -158,11 +162,7 @@ async def test_each_fault_is_refused_by_the_others_and_by_ours(database: Any, fa
 
 
 async def test_a_proof_of_another_entry_is_refused(database: Any) -> None:
-    async with log_builder(database) as log:
-        for minute in range(5):
-            await log.append(scan(NUMBERS[0], minute, Status.IN_TRANSIT))
-        await log.seal()
-        evidence = await gathered_of(log, NUMBERS[0])
+    evidence = await evidence_of_scans(database)
     key, entries = evidence.signers[-1].verifier, evidence.bundle["entries"]
     files = evidence.standard_proofs()
     for name, other in zip(proof_files(entries[1]), proof_files(entries[2]), strict=True):
@@ -208,10 +208,7 @@ async def test_the_second_signature_of_the_head_is_held_where_it_is_or_must_be(
 async def test_the_verifier_in_the_zip_says_that_it_leaves_the_second_key_out(
     database: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with log_builder(database) as log:
-        await log.append(scan(NUMBERS[0], 1, Status.IN_TRANSIT))
-        await log.seal()
-        evidence = await gathered_of(log, NUMBERS[0])
+    evidence = await evidence_of_scans(database)
     keys = evidence.signers[-1]
     file = tmp_path / "evidence.json"
     file.write_bytes(orjson.dumps(evidence.sealed()))

@@ -56,7 +56,7 @@ async def check_machine(
         here = {"loop": asyncio.get_running_loop(), "owner": owner, **parts}
         await asyncio.to_thread(
             run_state_machine_as_test,
-            type("OnThisDatabase", (machine,), here),
+            type(f"{machine.__name__}OnThisDatabase", (machine,), here),
             settings=settings(
                 max_examples=examples,
                 stateful_step_count=20,

@@ -2,9 +2,6 @@
 entry and a notification.
 """
 
-import json
-from typing import Any
-
 import pytest
 from psycopg import AsyncConnection
 
@@ -14,12 +11,10 @@ from statesvc.addons.expectations import watcher as module
 from statesvc.addons.expectations.awaited_numbers import await_number
 from statesvc.addons.expectations.observe import WatchReport
 from statesvc.addons.expectations.watcher import observe_never_heard
-from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.references import AttachedTo
+from tests.addons.expectations.test_observe import HOUR, observations, subscribe
 from tests.statesvc.worker.log_check import check_log
 from tests.world.worker_harness import CARRIER_ID, WorkerHarness
-
-HOUR = 3600.0
 
 
 async def awaits(harness: WorkerHarness, number: str, hours: int = 48) -> None:
@@ -33,22 +28,6 @@ async def watch(harness: WorkerHarness, *, hours: float = 0) -> WatchReport:
     return await observe_never_heard(harness.connection, worker="watcher")
 
 
-async def observed(harness: WorkerHarness) -> list[dict[str, Any]]:
-    rows = await harness.rows(
-        "SELECT canonical FROM statesvc.observation ORDER BY batch_id, ordinal"
-    )
-    return [json.loads(decompress_json(canonical)) for (canonical,) in rows]
-
-
-async def subscribe(harness: WorkerHarness, parcels: str = "all") -> None:
-    await harness.connection.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
-        " sealed_secrets, parcels) VALUES (gen_random_uuid(), statesvc.clock(), 't', 't',"
-        " 'http://127.0.0.1:9/', '{}', %s)",
-        (parcels,),
-    )
-
-
 async def test_nothing_heard_in_time_is_observed_once_as_entry_and_notification(
     harness: WorkerHarness,
 ) -> None:
@@ -57,7 +36,7 @@ async def test_nothing_heard_in_time_is_observed_once_as_entry_and_notification(
     assert (await watch(harness, hours=47.9)).due == 0
     report = await watch(harness, hours=0.2)
     assert (report.due, len(report.observations), report.notifications) == (1, 1, 1)
-    (entry,) = await observed(harness)
+    (entry,) = await observations(harness)
     assert (entry["kind"], entry["version"], entry["shipment_id"]) == (
         "never_heard",
         0,

@@ -113,157 +113,127 @@ def scan(status: Status, text: str | None, raw: Raw) -> Reading:
     )
 
 
-def read_one(carrier: str, reading: Reading) -> Reading:
-    return Normalized(readings=tuple(without_contradictions([reading], carrier))).readings[0]
-
-
 @pytest.mark.parametrize(
-    ("status", "text", "stated"),
+    ("carrier_id", "status", "text", "code", "stated"),
     [
-        (Status.EXCEPTION, "Unclaimed/Being Returned to Sender", Status.RETURNING),
-        (Status.RETURNING, "<b>Delivered</b>", Status.DELIVERED),
+        (
+            "ups",
+            Status.EXCEPTION,
+            "Unclaimed/Being Returned to Sender",
+            "QQ",
+            Status.RETURNING,
+        ),
+        ("ups", Status.RETURNING, "<b>Delivered</b>", "QQ", Status.DELIVERED),
+        ("ups", Status.DELIVERED, None, "QQ", None),
+        ("ups", Status.DELIVERED, "Delivered", "QQ", None),
+        ("ups", Status.RETURNED, "Delivered", "QQ", None),
+        ("ups", Status.IN_TRANSIT, "Delivered", "QQ", None),
+        ("ups", Status.EXCEPTION, "Delivery attempted, then something else happened", "QQ", None),
+        # a text in place of a code
+        ("ups", Status.EXCEPTION, "Delivery Attempted", None, None),
+        # the public list prints it for the code
+        ("dhl_express", Status.EXCEPTION, "Not delivered", "ND", None),
+        ("ups", Status.EXCEPTION, "Not delivered", "ND", Status.DELIVERY_ATTEMPTED),
     ],
 )
 def test_a_scan_whose_whole_text_states_another_status_is_unmapped(
-    status: Status, text: str, stated: Status
+    carrier_id: str, status: Status, text: str | None, code: str | None, stated: Status | None
 ) -> None:
-    found = read_one("ups", scan(status, text, Raw(code="QQ")))
-    assert (found.kind, found.status, found.contradicted) == (Kind.UNMAPPED, None, stated)
+    reading = scan(status, text, Raw(code=code))
+    (found,) = without_contradictions([reading], carrier_id)
+    if stated is None:
+        assert found == reading
+    else:
+        assert (found.kind, found.status, found.contradicted) == (Kind.UNMAPPED, None, stated)
 
 
-@pytest.mark.parametrize(
-    ("status", "text"),
-    [
-        (Status.DELIVERED, None),
-        (Status.DELIVERED, "Delivered"),
-        (Status.RETURNED, "Delivered"),
-        (Status.IN_TRANSIT, "Delivered"),
-        (Status.EXCEPTION, "Delivery attempted, then something else happened"),
-    ],
-)
-def test_a_text_that_says_no_other_status_leaves_the_code_alone(
-    status: Status, text: str | None
-) -> None:
-    reading = scan(status, text, Raw(code="QQ"))
-    assert read_one("ups", reading) == reading
-
-
-def test_a_text_in_place_of_a_code_contradicts_nothing() -> None:
-    reading = scan(Status.EXCEPTION, "Delivery Attempted", Raw())
-    assert read_one("ups", reading) == reading
-
-
-def test_a_text_that_the_public_list_prints_for_the_code_contradicts_nothing() -> None:
-    not_delivered = scan(Status.EXCEPTION, "Not delivered", Raw(code="ND"))
-    assert read_one("dhl_express", not_delivered) == not_delivered
-    assert read_one("ups", not_delivered).contradicted is Status.DELIVERY_ATTEMPTED
-
-
-def read_first(carrier_id: str, body: str) -> Reading:
-    carrier = CARRIERS[carrier_id]
-    return carrier.normalizers[carrier.stable](body.encode(), RECEIVED_AT).readings[0]
-
-
-def canada_post(date: str, zone: str, site: str, province: str) -> Reading:
-    return read_first(
-        "canadapost",
+def canada_post(date: str, zone: str, site: str, province: str) -> str:
+    return (
         "<tracking-detail><pin>1</pin><significant-events><occurrence>"
         f"<event-identifier>0170</event-identifier><event-date>{date}</event-date>"
         f"<event-time>10:00:00</event-time><event-time-zone>{zone}</event-time-zone>"
-        "<event-description>Item"
-        " processed</event-description>"
+        "<event-description>Item processed</event-description>"
         f"<event-site>{site}</event-site><event-province>{province}</event-province></occurrence>"
-        "</significant-events></tracking-detail>",
+        "</significant-events></tracking-detail>"
     )
 
 
-@pytest.mark.parametrize(
-    ("date", "zone", "site", "province", "offset"),
-    [
-        ("2026-02-10", "EST", "TORONTO", "ON", "-05:00"),
-        ("2026-09-10", "EST", "TORONTO", "ON", "-04:00"),
-        ("2026-09-10", "HNE", "MONTREAL", "QC", "-04:00"),
-        ("2026-09-10", "EDT", "TORONTO", "ON", "-04:00"),
-        ("2026-09-10", "PST", "VANCOUVER", "BC", "-07:00"),
-        ("2026-09-10", "CSTNO", "REGINA", "SK", "-06:00"),
-        ("2026-02-10", "EST", "WINNIPEG", "MB", "-05:00"),
-    ],
-)
-def test_canada_post_prints_names_of_standard_time_all_year(
-    date: str, zone: str, site: str, province: str, offset: str
-) -> None:
-    reading = canada_post(date, zone, site, province)
-    assert (reading.time.instant.isoformat(), reading.time.tz_source) == (
-        f"{date}T10:00:00{offset}",
-        TzSource.EXPLICIT,
-    )
-    assert reading.time.zone == zone
+def australia_post(place: str) -> str:
+    event = {"location": place, "description": "In transit", "date": "2026-02-02T09:10:00"}
+    item = {"article_id": "1", "events": [event]}
+    return json.dumps({"tracking_results": [{"tracking_id": "1", "trackable_items": [item]}]})
 
 
-@pytest.mark.parametrize("place", ["CHICAGO, UNITED STATES", "BRISBANE QLD"])
-def test_australia_post_prints_the_time_of_sydney_wherever_the_scan_was(place: str) -> None:
-    event = (
-        f'{{"location": "{place}", "description": "In transit to next facility", "date":'
-        ' "2026-02-02T09:10:00"}'
-    )
-    reading = read_first(
-        "australiapost",
-        '{"tracking_results": [{"tracking_id": "1", "trackable_items": [{"article_id": "1",'
-        f' "events": [{event}]}}]}}]}}',
-    )
-    assert (reading.time.instant.isoformat(), reading.time.tz_source) == (
-        "2026-02-02T09:10:00+11:00",
-        TzSource.CARRIER_DEFAULT,
-    )
-
-
-@pytest.mark.parametrize(
-    ("status", "code", "offset", "flag"),
-    [
-        ("M", "MP", "-08:00", "of_shipment"),
-        ("D", "KB", "-05:00", "of_shipment"),
-        ("I", "DP", "-08:00", "of_shipment"),
-    ],
-)
-def test_ups_prints_a_label_with_a_country_alone_in_the_time_of_its_shipper(
-    status: str, code: str, offset: str, flag: str
-) -> None:
-    ends = ",".join(
-        f'{{"type": "{kind}", "address": {{"city": "{city}", "stateProvince": "{state}", "country":'
-        ' "US"}}'
+def ups(status: str, code: str) -> str:
+    """Print a label with a country alone, of a parcel from Oregon to Massachusetts."""
+    ends = [
+        {"type": kind, "address": {"city": city, "stateProvince": state, "country": "US"}}
         for kind, city, state in (("ORIGIN", "SALEM", "OR"), ("DESTINATION", "BOSTON", "MA"))
-    )
-    activity = (
-        f'{{"location": {{"address": {{"countryCode": "US"}}}}, "status": {{"type": "{status}",'
-        f' "description": "x", "code": "{code}"}}, "date": "20240131", "time": "173405"}}'
-    )
-    package = f'{{"trackingNumber": "1Z1", "packageAddress": [{ends}], "activity": [{activity}]}}'
-    reading = read_first(
-        "ups", f'{{"trackResponse": {{"shipment": [{{"package": [{package}]}}]}}}}'
-    )
-    assert (reading.time.instant.isoformat(), reading.time.flag) == (
-        f"2024-01-31T17:34:05{offset}",
-        flag,
-    )
+    ]
+    activity = {
+        "location": {"address": {"countryCode": "US"}},
+        "status": {"type": status, "description": "x", "code": code},
+        "date": "20240131",
+        "time": "173405",
+    }
+    package = {"trackingNumber": "1Z1", "packageAddress": ends, "activity": [activity]}
+    return json.dumps({"trackResponse": {"shipment": [{"package": [package]}]}})
 
 
-def test_usps_prints_a_notice_of_the_shipper_without_a_place_in_the_time_of_its_origin() -> None:
-    event = (
-        '{"eventType": "Pre-Shipment, USPS Awaiting Item", "eventTimestamp": "2026-02-23T00:00:00"}'
-    )
-    ends = (
-        '"originCity": "NEW BERLIN", "originState": "WI", "originZIP": "53151", "destinationState":'
-        ' "CA"'
-    )
-    reading = read_first(
-        "usps",
-        f'{{"trackingNumber": "9400100000000000000000", {ends}, "trackingEvents": [{event}]}}',
-    )
-    assert (reading.time.instant.isoformat(), reading.time.precision) == (
-        "2026-02-23T00:00:00-06:00",
-        TimePrecision.DAY,
-    )
-    assert (reading.time.tz_source, reading.time.flag) == (TzSource.LOCATION, "of_shipment")
+USPS_NOTICE = {
+    "trackingNumber": "9400100000000000000000",
+    "originCity": "NEW BERLIN",
+    "originState": "WI",
+    "originZIP": "53151",
+    "destinationState": "CA",
+    "trackingEvents": [
+        {"eventType": "Pre-Shipment, USPS Awaiting Item", "eventTimestamp": "2026-02-23T00:00:00"}
+    ],
+}
+STATED = (TzSource.EXPLICIT, None)
+SYDNEY = (TzSource.CARRIER_DEFAULT, None)
+OF_SHIPMENT = (TzSource.LOCATION, "of_shipment")
+
+
+@pytest.mark.parametrize(
+    ("carrier_id", "body", "instant", "source"),
+    [
+        # names of standard time, all year
+        *(
+            ("canadapost", canada_post(date, *printed), f"{date}T10:00:00{offset}", STATED)
+            for date, *printed, offset in (
+                ("2026-02-10", "EST", "TORONTO", "ON", "-05:00"),
+                ("2026-09-10", "EST", "TORONTO", "ON", "-04:00"),
+                ("2026-09-10", "HNE", "MONTREAL", "QC", "-04:00"),
+                ("2026-09-10", "EDT", "TORONTO", "ON", "-04:00"),
+                ("2026-09-10", "PST", "VANCOUVER", "BC", "-07:00"),
+                ("2026-09-10", "CSTNO", "REGINA", "SK", "-06:00"),
+                ("2026-02-10", "EST", "WINNIPEG", "MB", "-05:00"),
+            )
+        ),
+        # the time of Sydney, wherever the scan was
+        *(
+            ("australiapost", australia_post(place), "2026-02-02T09:10:00+11:00", SYDNEY)
+            for place in ("CHICAGO, UNITED STATES", "BRISBANE QLD")
+        ),
+        # a place that is a country alone, or none: the time of the shipper, or of the consignee
+        *(
+            ("ups", ups(status, code), f"2024-01-31T17:34:05{offset}", OF_SHIPMENT)
+            for status, code, offset in (
+                ("M", "MP", "-08:00"),
+                ("D", "KB", "-05:00"),
+                ("I", "DP", "-08:00"),
+            )
+        ),
+        ("usps", json.dumps(USPS_NOTICE), "2026-02-23T00:00:00-06:00", OF_SHIPMENT),
+    ],
+)
+def test_a_time_is_in_the_zone_that_its_carrier_prints(
+    carrier_id: str, body: str, instant: str, source: tuple[TzSource, str | None]
+) -> None:
+    (reading,) = CARRIERS[carrier_id].read(body.encode(), RECEIVED_AT).readings
+    assert reading.time.instant.isoformat() == instant
+    assert (reading.time.tz_source, reading.time.flag) == source
 
 
 ZONE = "Asia/Ho_Chi_Minh"

@@ -189,25 +189,17 @@ async def test_a_month_that_changed_after_its_file_stays(archiver: Archiver) -> 
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_no_month_leaves_while_the_whole_log_is_read(archiver: Archiver) -> None:
-    async with await AsyncConnection.connect(
-        archiver.database.service_dsn, autocommit=True
-    ) as reader:
-        await reader.execute(
-            "SELECT pg_advisory_lock_shared(hashtextextended('statesvc.log_months', 0))"
-        )
-        outcome = await archiver.run_pass()
-        assert len(outcome.busy) == 1
-    await archiver.archived()
-
-
-@pytest.mark.usefixtures("two_months")
-async def test_a_reader_of_one_moment_is_waited_for(archiver: Archiver) -> None:
-    async with (
-        await AsyncConnection.connect(archiver.database.service_dsn, autocommit=True) as reader,
-        reader.transaction(),
-    ):
-        await reader.execute("LOCK TABLE statesvc.event IN ACCESS SHARE MODE")
+@pytest.mark.parametrize(
+    "lock",
+    [
+        "SELECT pg_advisory_xact_lock_shared(hashtextextended('statesvc.log_months', 0))",
+        "LOCK TABLE statesvc.event IN ACCESS SHARE MODE",
+    ],
+    ids=["the whole log", "a moment"],
+)
+async def test_a_reader_is_waited_for(archiver: Archiver, lock: str) -> None:
+    async with await AsyncConnection.connect(archiver.database.service_dsn) as reader:
+        await reader.execute(lock.encode())
         assert len((await archiver.run_pass()).busy) == 1
     await archiver.archived()
 
