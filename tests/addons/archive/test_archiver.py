@@ -1,5 +1,5 @@
-"""The archiver as a part of the worker: one leads, it stops between two batches, it
-goes on after a failure.
+"""The archiver as a part of the worker: one leads, it stops between two batches, it goes on after a
+failure; and bodies in an object store.
 """
 
 import asyncio
@@ -9,10 +9,14 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.addons.archive import archive_jobs as archiving
+from statesvc.addons.archive.archive_identity import MARKER
 from statesvc.addons.archive.archive_jobs import BodyArchiver
 from statesvc.addons.archive.day import BODY_LEDGER, DayBatchLimits
+from statesvc.bodies.find_bodies import ArchiveUnavailableError
+from statesvc.files.archive_folder import archive_at, writing_folder
 from statesvc.settings.service_settings import ArchiveSettings
 from tests.world.body_archiver import HOT_DAYS, Archiver
+from tests.world.object_store import ObjectStore
 from tests.world.worker_harness import push_body
 
 
@@ -92,3 +96,34 @@ async def test_a_database_that_is_away_ends_nothing(
             await asyncio.sleep(0.01)
         part.stop()
         await running
+
+
+async def test_bodies_go_there_come_from_there_and_end_there(
+    archiver: Archiver, object_store: ObjectStore
+) -> None:
+    harness = archiver.harness
+    archiver.archiving = replace(archiver.archiving, folder=archive_at(object_store.place()))
+    message_ids = await harness.push(
+        *(
+            bodies := [
+                push_body({"number": f"N{n % 5}", "status": "in_transit", "minute": n})
+                for n in range(40)
+            ]
+        )
+    )
+    await harness.work()
+    day = await archiver.archived()
+    assert str((await archiver.ledger())[day].file_name) in object_store.objects
+    assert [await archiver.body(message_id) for message_id in message_ids] == bodies
+    object_store.cut()
+    with pytest.raises(ArchiveUnavailableError, match="did not answer"):
+        await archiver.body(message_ids[0])
+    # a check that gets no answer says nothing of the file
+    await archiver.days_pass(30)
+    assert "did not answer" in str((await archiver.run_pass()).refused)
+    assert (await archiver.ledger())[day].fault is None
+    object_store.heal()
+    await archiver.days_pass(26 * 31)
+    assert day in (await archiver.run_pass()).expired
+    assert [key.startswith(MARKER) for key in object_store.objects] == [True]
+    writing_folder(archiver.archiving.folder).rmdir()

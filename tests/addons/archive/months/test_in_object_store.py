@@ -28,7 +28,7 @@ def unfinished(archiver: Archiver) -> list[Path]:
 
 
 @pytest.mark.usefixtures("two_months")
-async def test_an_archiver_may_be_killed_anywhere(
+async def test_an_archiver_may_be_killed_anywhere_of_a_store(
     archiver: Archiver, archive_place: str, object_store: ObjectStore, tmp_path: Path
 ) -> None:
     await killed_everywhere(archiver, archive_place, tmp_path)
