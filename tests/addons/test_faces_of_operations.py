@@ -357,7 +357,7 @@ OTHER_WORDS: Final[Mapping[str, str]] = {
 NOT_BY_ALL: Final[Mapping[str, str]] = {
     "renormalize_carrier": (
         "no form: a whole history takes hours; HTTP and command"
-        " (tests/addons/mappings/test_renormalize_command.py)"
+        " (tests/addons/mappings/test_code_mapping_commands.py)"
     ),
     "put_subscription": "HTTP only: a program that keeps the id and the secret it chose",
     "put_subscription_secret": "HTTP only, as put_subscription",

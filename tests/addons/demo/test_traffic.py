@@ -36,19 +36,6 @@ def test_everything_that_real_carriers_do_happens() -> None:
     assert seen[Behaviour.PLAIN] > 3000 / 2
 
 
-def test_unknown_codes_are_unmapped_and_a_scan_after_the_delivery_contradicts_it() -> None:
-    for push in some(1, 3000):
-        carrier = CARRIERS[push.carrier_id]
-        if push.behaviour in {Behaviour.UNKNOWN_CODE, Behaviour.CONTRADICTING}:
-            said = carrier.normalizers[carrier.stable](push.body, NOW).readings
-            assert any(
-                each.kind is Kind.UNMAPPED
-                if push.behaviour is Behaviour.UNKNOWN_CODE
-                else each.status and MOVES[Status.DELIVERED, each.status].flag is Flag.CONTRADICTED
-                for each in said
-            ), push
-
-
 def test_a_duplicate_repeats_the_push_before_it_byte_for_byte() -> None:
     traffic = some(2, 500)
     for before, push in pairwise(traffic):
@@ -79,6 +66,34 @@ def test_the_carriers_normalizer_reads_what_the_sample_carrier_writes(carrier_id
             reading = said[scan.at.astimezone(UTC).replace(second=0)]
             assert reading.tracking_number == parcel.number
             assert reading.status in EXPECTED.get(scan.step, {reading.status})
+
+
+@pytest.mark.parametrize("carrier_id", ["ups", "fedex", "usps", "dhl_express"])
+def test_a_strange_code_is_unknown_to_the_normalizer(carrier_id: str) -> None:
+    parcels = [invent(Random(seed), carrier_id, NOW) for seed in range(200)]
+    parcel = next(
+        parcel
+        for parcel in parcels
+        if any(scan.step is ParcelStep.STRANGE for scan in parcel.scans)
+    )
+    strange = [scan for scan in parcel.scans if scan.step is ParcelStep.STRANGE]
+    carrier = CARRIERS[carrier_id]
+    (reading,) = carrier.normalizers[carrier.stable](
+        DIALECTS[carrier_id][1](parcel, strange), NOW
+    ).readings
+    assert reading.kind is Kind.UNMAPPED
+
+
+@pytest.mark.parametrize("carrier_id", sorted(DIALECTS))
+def test_a_scan_after_the_delivery_contradicts_it(carrier_id: str) -> None:
+    parcels = (invent(Random(seed), carrier_id, NOW) for seed in range(400))
+    parcel = next(parcel for parcel in parcels if parcel.scans[-2].step is ParcelStep.DELIVERED)
+    carrier = CARRIERS[carrier_id]
+    (reading,) = carrier.normalizers[carrier.stable](
+        DIALECTS[carrier_id][1](parcel, parcel.scans[-1:]), NOW
+    ).readings
+    assert reading.status is not None
+    assert MOVES[Status.DELIVERED, reading.status].flag is Flag.CONTRADICTED
 
 
 def test_the_name_of_0_1_0_leads_to_the_add_on() -> None:
