@@ -54,48 +54,39 @@ async def _parcel(world: World) -> Names:
     return {"number": number}
 
 
+async def _made(world: World, method: str, path: str, **body: Any) -> Any:
+    reply = await world.api.call(method, path, scopes=SCOPES, json=body or None)
+    assert reply.status < 300, reply.body
+    return reply.body
+
+
 async def _parcel_on_hold(world: World) -> Names:
     parcel = await _parcel(world)
-    placed = await world.api.call(
-        "POST",
-        "/v1/legal-holds",
-        scopes=SCOPES,
-        json={"carrier_id": "ups", "tracking_number": parcel["number"], "why": "before"},
-    )
-    assert placed.status == 201, placed.body
+    held = {"carrier_id": "ups", "tracking_number": parcel["number"], "why": "before"}
+    await _made(world, "POST", "/v1/legal-holds", **held)
     return parcel
 
 
 async def _subscription(world: World) -> Names:
-    made = await world.api.call(
-        "POST", "/v1/subscriptions", scopes=SCOPES, json={"url": "https://receiver.example/hook"}
-    )
-    assert made.status == 201, made.body
-    return {"id": made.body["id"]}
+    url = "https://receiver.example/hook"
+    return {"id": (await _made(world, "POST", "/v1/subscriptions", url=url))["id"]}
 
 
 async def _paused(world: World) -> Names:
     subscription = await _subscription(world)
-    paused = await world.api.call(
-        "POST", f"/v1/subscriptions/{subscription['id']}/pause", scopes=SCOPES
-    )
-    assert paused.status == 200
+    await _made(world, "POST", f"/v1/subscriptions/{subscription['id']}/pause")
     return subscription
 
 
 async def _carrier_without_quota(world: World) -> Names:
     usual = {"weight": 1, "in_flight_max": None, "why": "as before"}
-    answer = await world.api.call("PUT", "/v1/quotas/ups", scopes=SCOPES, json=usual)
-    assert answer.status == 200, answer.body
+    await _made(world, "PUT", "/v1/quotas/ups", **usual)
     return {}
 
 
 async def _key(world: World) -> Names:
-    made = await world.api.call(
-        "POST", "/v1/keys", scopes=SCOPES, json={"name": "desk", "scopes": ["read"]}
-    )
-    assert made.status == 201, made.body
-    return {"id": made.body["key_id"]}
+    made = await _made(world, "POST", "/v1/keys", name="desk", scopes=["read"])
+    return {"id": made["key_id"]}
 
 
 async def _notice(world: World) -> Names:

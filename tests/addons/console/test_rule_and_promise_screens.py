@@ -41,33 +41,12 @@ async def _say(
         await log.append(replace(arrived, time=replace(arrived.time, instant=at)))
 
 
-@pytest.mark.parametrize(
-    ("path", "given", "said"),
-    [
-        (CHANGE, {"overdue": "soon"}, "give whole hours"),
-        (CHANGE, {"stalled.in_transit": "0"}, "should be at least 1"),
-        (
-            f"{RULES}/ups/services/call%20%2B49%20170%201234567/change",
-            {},
-            "should be the name or the code",
-        ),
-    ],
-)
-async def test_what_cannot_be_expected_is_refused(
-    console: ConsoleClient, path: str, given: dict[str, str], said: str
-) -> None:
-    await console.log_in("ops", may_change="on")
-    token = await console.form_token(RULES)
-    assert said in words(
-        await (await console.post(path, form_token=token, why="x", **given)).text()
-    )
-
-
 async def test_rules_that_others_state_meanwhile_are_not_replaced(console: ConsoleClient) -> None:
     await console.log_in("ops", may_change="on")
     token = await console.form_token(CHANGE)
     await console.act(CHANGE, why="fast", overdue="3", **{"stalled.in_transit": "24"})
     await console.act(CHANGE, why="faster", overdue="3")
+    assert "give whole hours" in await console.preview(CHANGE, why="x", overdue="soon")
     form = await (await console.get(CHANGE)).text()
     assert 'name="stalled.in_transit" type="text" value=""' in form, "inherited again"
     refused = await console.post(

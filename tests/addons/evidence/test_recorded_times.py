@@ -15,7 +15,7 @@ from statesvc.addons.verify import verify_command as command
 from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.statesvc.sealer.test_stamper import stamping, stamps, tsa
 from tests.world.database import Clock
-from tests.world.log_builder import LogBuilder, log_builder, scan
+from tests.world.log_builder import LogBuilder, scan
 from tests.world.stamping import Tsa, make_tsa
 
 
@@ -103,17 +103,16 @@ __all__ = ["tsa"]
 
 
 async def test_evidence_bears_the_stamp_and_proves_it_offline(
-    database: Any, tsa: Tsa, tmp_path: Path
+    database: Any, event_log: LogBuilder, tsa: Tsa, tmp_path: Path
 ) -> None:
-    async with log_builder(database) as log:
-        await log.everything()
-        await log.seal()
-        async with stamping(database, tsa):
-            await stamps(log, 1)
-        await log.parcel("1Z0009")
-        await log.seal()
-        bundle = await bundle_of(log, NUMBER)
-        later = await bundle_of(log, "1Z0009")
+    await event_log.everything()
+    await event_log.seal()
+    async with stamping(database, tsa):
+        await stamps(event_log, 1)
+    await event_log.parcel("1Z0009")
+    await event_log.seal()
+    bundle = await bundle_of(event_log, NUMBER)
+    later = await bundle_of(event_log, "1Z0009")
     keys = keys_of(bundle)
     document = json.dumps(bundle).encode()
     assert both(bundle, keys) == (True, True)

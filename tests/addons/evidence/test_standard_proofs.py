@@ -24,7 +24,7 @@ from statesvc.addons.evidence.check_bundle import check
 from statesvc.addons.evidence.gather import GatheredEvidence
 from tests.addons.evidence.test_bundle import gathered_of
 from tests.migrations.kept_release import KeptRelease, kept_releases
-from tests.world.log_builder import log_builder, scan
+from tests.world.log_builder import LogBuilder, log_builder, scan
 
 NUMBERS = [f"1ZPROOF{number:03}" for number in range(10)]
 
@@ -51,12 +51,11 @@ async def evidence_of_scans(database: Any) -> GatheredEvidence:
         return await gathered_of(log, NUMBERS[0])
 
 
-async def test_other_programs_hold_each_proof_of_ten_parcels(database: Any) -> None:
-    async with log_builder(database) as log:
-        for minute, number in enumerate(NUMBERS * 3):
-            await log.append(scan(number, minute, Status.IN_TRANSIT))
-        await log.seal()
-        all_evidence = [await gathered_of(log, number) for number in NUMBERS]
+async def test_other_programs_hold_each_proof_of_ten_parcels(event_log: LogBuilder) -> None:
+    for minute, number in enumerate(NUMBERS * 3):
+        await event_log.append(scan(number, minute, Status.IN_TRANSIT))
+    await event_log.seal()
+    all_evidence = [await gathered_of(event_log, number) for number in NUMBERS]
     for evidence in all_evidence:
         files = evidence.standard_proofs()
         key = evidence.signers[-1].verifier
@@ -76,13 +75,12 @@ def exit_code_of(verifier: str, file: Path, key: VerifierKey) -> int:
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize("kept", kept_releases(), ids=lambda kept: kept.folder.name)
 async def test_the_verifier_of_each_release_holds_the_evidence_of_today(
-    kept: KeptRelease, database: Any, tmp_path: Path
+    event_log: LogBuilder, kept: KeptRelease, tmp_path: Path
 ) -> None:
-    async with log_builder(database) as log:
-        for number in NUMBERS:
-            await log.parcel(number)
-        await log.seal()
-        all_evidence = [await gathered_of(log, number) for number in NUMBERS]
+    for number in NUMBERS:
+        await event_log.parcel(number)
+    await event_log.seal()
+    all_evidence = [await gathered_of(event_log, number) for number in NUMBERS]
     with zipfile.ZipFile(kept.evidence) as released:
         verifier = released.extract("verify_evidence.py", tmp_path)
     file = tmp_path / "evidence.json"
@@ -175,14 +173,13 @@ async def test_a_proof_of_another_entry_is_refused(database: Any) -> None:
 
 
 async def test_the_second_signature_of_the_head_is_held_where_it_is_or_must_be(
-    database: Any,
+    event_log: LogBuilder,
 ) -> None:
-    async with log_builder(database) as log:
-        for _ in range(2):
-            await log.append(scan(NUMBERS[0], 1, Status.IN_TRANSIT))
-            await log.seal()
-        evidence = await gathered_of(log, NUMBERS[0])
-        assert len(await log.rows("SELECT FROM statesvc.second_signature")) == 1
+    for _ in range(2):
+        await event_log.append(scan(NUMBERS[0], 1, Status.IN_TRANSIT))
+        await event_log.seal()
+    evidence = await gathered_of(event_log, NUMBERS[0])
+    assert len(await event_log.rows("SELECT FROM statesvc.second_signature")) == 1
     ed25519, ml_dsa = evidence.signers[-1].verifier, evidence.signers[-1].cosigner
     assert ml_dsa is not None
     log_part = evidence.bundle["log"]

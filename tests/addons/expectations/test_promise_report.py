@@ -138,20 +138,21 @@ async def test_the_report_is_what_a_model_makes_of_the_same_scans(api: Any, coun
         ): each
         for each in groups
     }
+    assert found.keys() == wanted.keys()
     assert {
-        key: {name: each[name] for name in counts} for (key, counts), each in _paired(wanted, found)
+        key: {name: found[key][name] for name in counts} for key, counts in wanted.items()
     } == wanted
     assert {key: each["delay_days"] for key, each in found.items() if each["delay_days"]} == delays
     assert sum(each["promised"] for each in groups) == sum(
         counts.total() for counts in wanted.values()
     )
-    (whole,) = _one(await api.get(f"{PATH}?{EVER}&by=carrier&carrier_id=ups"))
+    (whole,) = (await api.get(f"{PATH}?{EVER}&by=carrier&carrier_id=ups")).body["groups"]
     ups = sum((counts for key, counts in wanted.items() if key[0] == "ups"), Counter[str]())
     assert (whole["on_time"], whole["late"], whole["lane"]) == (ups["on_time"], ups["late"], None)
     assert whole["on_time_share"] == round(
         ups["on_time"] / (ups["on_time"] + ups["late"] + ups["overdue"]), 4
     )
-    (ground,) = _one(await api.get(f"{PATH}?{EVER}&by=service&service=ground"))
+    (ground,) = (await api.get(f"{PATH}?{EVER}&by=service&service=ground")).body["groups"]
     of_ground = sum(
         (counts for key, counts in wanted.items() if key[1] == "ground"), Counter[str]()
     )
@@ -169,17 +170,6 @@ async def test_the_report_is_what_a_model_makes_of_the_same_scans(api: Any, coun
         "express 2nd day",
     }
     assert all(each["days_late"] > 0 for each in listed)
-
-
-def _paired(wanted: dict[Any, Any], found: dict[Any, Any]) -> Iterator[Any]:
-    assert wanted.keys() == found.keys()
-    return (((key, wanted[key]), found[key]) for key in wanted)
-
-
-def _one(reply: Any) -> list[Any]:
-    assert reply.status == 200, reply.body
-    groups: list[Any] = reply.body["groups"]
-    return groups
 
 
 async def every_page(api: Any, path: str) -> list[Any]:

@@ -75,18 +75,18 @@ def flips(value: Any, dice: random.Random) -> Iterator[Any]:
 
 @pytest.mark.parametrize("table", TABLES)
 async def test_a_flipped_bit_in_any_column_is_found_and_its_row_named(
-    database: Any, table: str
+    database: Any, sealed_log: LogBuilder, table: str
 ) -> None:
     dice = random.Random(table)
-    async with sealed_story(database) as log, AsyncExitStack() as stack:
+    async with AsyncExitStack() as stack:
         if table == "subtree":
             for _ in range(300):
-                await log.act()
-            await log.seal()
+                await sealed_log.act()
+            await sealed_log.seal()
         hand = await stack.enter_async_context(attacker(database))
-        note = (await log.rows("SELECT note FROM statesvc.checkpoint ORDER BY tree_size LIMIT 1"))[
-            0
-        ][0]
+        note = (
+            await sealed_log.rows("SELECT note FROM statesvc.checkpoint ORDER BY tree_size LIMIT 1")
+        )[0][0]
         cursor = await hand.execute(
             f"SELECT tableoid::regclass::text, ctid::text, * FROM statesvc.{table}".encode(),
             binary=True,
@@ -191,8 +191,10 @@ async def rewrite(hand: AsyncConnection[Any], table: str, where: str, **changes:
     )
 
 
-async def test_a_back_dated_entry_is_found_though_its_hashes_were_mended(database: Any) -> None:
-    async with sealed_story(database) as log, attacker(database) as hand:
+async def test_a_back_dated_entry_is_found_though_its_hashes_were_mended(
+    database: Any, sealed_log: LogBuilder
+) -> None:
+    async with attacker(database) as hand:
         await rewrite(
             hand,
             "action",
@@ -203,7 +205,7 @@ async def test_a_back_dated_entry_is_found_though_its_hashes_were_mended(databas
             "UPDATE statesvc.action SET recorded_at = recorded_at - interval '1 second'"
             " WHERE batch_id = (SELECT min(batch_id) FROM statesvc.action)"
         )
-        found = verify(database, note=await earlier(log)).faults
+        found = verify(database, note=await earlier(sealed_log)).faults
         assert ("action", "recorded_at") in {(fault.table, fault.field) for fault in found}
         assert ("checkpoint", "root") in {(fault.table, fault.field) for fault in found}
         await rewrite(
@@ -214,11 +216,13 @@ async def test_a_back_dated_entry_is_found_though_its_hashes_were_mended(databas
         )
 
 
-async def test_a_rewritten_entry_is_narrowed_down_by_the_kept_nodes(database: Any) -> None:
-    async with sealed_story(database) as log, AsyncExitStack() as stack:
+async def test_a_rewritten_entry_is_narrowed_down_by_the_kept_nodes(
+    database: Any, sealed_log: LogBuilder
+) -> None:
+    async with AsyncExitStack() as stack:
         for _ in range(600):
-            await log.act()
-        await log.seal()
+            await sealed_log.act()
+        await sealed_log.seal()
         hand = await stack.enter_async_context(attacker(database))
         where = "batch_id = (SELECT batch_id FROM statesvc.sealed_batch WHERE first_index = 300)"
         await rewrite(hand, "action", where, actor="cli:ops", target="carrier dpd")
@@ -374,24 +378,24 @@ async def sign_over(database: Any, log: LogBuilder, signer: NoteSigner, *, above
 
 
 async def test_who_has_broken_ed25519_alone_cannot_sign_for_those_who_ask_for_ml_dsa(
-    database: Any,
+    database: Any, sealed_log: LogBuilder
 ) -> None:
-    async with sealed_story(database) as log, attacker(database) as hand:
-        (signer,) = await signers_of(log.connection, MASTER)
+    async with attacker(database) as hand:
+        (signer,) = await signers_of(sealed_log.connection, MASTER)
         assert signer.cosigner is not None
         keys = [signer.verifier, signer.cosigner]
         assert verify(database, keys=keys).sound
         await rewrite(
             hand, "action", "batch_id = (SELECT max(batch_id) FROM statesvc.action)", actor="x"
         )
-        first = (await log.rows("SELECT min(tree_size) FROM statesvc.checkpoint"))[0][0]
-        line = (await log.rows("SELECT line FROM statesvc.second_signature"))[0][0]
-        await sign_over(database, log, signer, above=first)
+        first = (await sealed_log.rows("SELECT min(tree_size) FROM statesvc.checkpoint"))[0][0]
+        line = (await sealed_log.rows("SELECT line FROM statesvc.second_signature"))[0][0]
+        await sign_over(database, sealed_log, signer, above=first)
         fault = "second_signature (newest head), line: "
         assert fault + "the head has no signature by ML-DSA-44" in places(
             verify(database, keys=keys)
         )
-        head = await latest_head(log.connection)
+        head = await latest_head(sealed_log.connection)
         assert head is not None
         await hand.execute(
             "INSERT INTO statesvc.second_signature (tree_size, line) VALUES (%s, %s)",
@@ -400,10 +404,12 @@ async def test_who_has_broken_ed25519_alone_cannot_sign_for_those_who_ask_for_ml
         assert any(each.startswith(fault) for each in places(verify(database, keys=keys)))
 
 
-async def test_a_key_that_only_the_database_knows_is_not_believed(database: Any) -> None:
-    async with sealed_story(database) as log, attacker(database) as hand:
-        stranger = NoteSigner.fresh(log.origin)
-        first = (await log.rows("SELECT min(tree_size) FROM statesvc.checkpoint"))[0][0]
+async def test_a_key_that_only_the_database_knows_is_not_believed(
+    database: Any, sealed_log: LogBuilder
+) -> None:
+    async with attacker(database) as hand:
+        stranger = NoteSigner.fresh(sealed_log.origin)
+        first = (await sealed_log.rows("SELECT min(tree_size) FROM statesvc.checkpoint"))[0][0]
         await rewrite(
             hand, "action", "batch_id = (SELECT max(batch_id) FROM statesvc.action)", actor="x"
         )
@@ -413,27 +419,27 @@ async def test_a_key_that_only_the_database_knows_is_not_believed(database: Any)
         )
         await hand.execute(
             "INSERT INTO statesvc.signing_key VALUES (%s, %s, %s, '', now(), NULL)",
-            (stranger.verifier.key_id, log.origin, stranger.verifier.public_key),
+            (stranger.verifier.key_id, sealed_log.origin, stranger.verifier.public_key),
         )
-        await sign_over(database, log, stranger, above=first)
+        await sign_over(database, sealed_log, stranger, above=first)
         found = places(verify(database))
         assert len(found) == 3
         assert all("signed by a key that no trusted key has announced" in each for each in found)
 
 
 async def test_a_log_signed_over_from_its_first_head_on_shows_against_the_key_or_an_earlier_head(
-    database: Any,
+    database: Any, sealed_log: LogBuilder
 ) -> None:
-    async with sealed_story(database) as log, attacker(database) as hand:
-        note = await earlier(log)
-        ours = [key.verifier for key in await read_keys(log.connection)]
-        stranger = NoteSigner.fresh(log.origin)
+    async with attacker(database) as hand:
+        note = await earlier(sealed_log)
+        ours = [key.verifier for key in await read_keys(sealed_log.connection)]
+        stranger = NoteSigner.fresh(sealed_log.origin)
         await hand.execute("DELETE FROM statesvc.signing_key")
         await hand.execute(
             "INSERT INTO statesvc.signing_key VALUES (%s, %s, %s, '', now(), NULL)",
-            (stranger.verifier.key_id, log.origin, stranger.verifier.public_key),
+            (stranger.verifier.key_id, sealed_log.origin, stranger.verifier.public_key),
         )
-        await sign_over(database, log, stranger, above=0)
+        await sign_over(database, sealed_log, stranger, above=0)
         assert places(verify(database)) == [], (
             "without anything from outside there is nothing to hold it against"
         )

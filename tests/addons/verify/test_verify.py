@@ -88,21 +88,22 @@ async def test_many_stretches_make_one_log(
 
 
 async def test_a_log_that_grows_meanwhile_is_sound(
-    database: Any, monkeypatch: pytest.MonkeyPatch
+    database: Any, sealed_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with (
-        sealed_story(database) as log,
         await AsyncConnection.connect(database.service_dsn) as held,
     ):
         await held.execute("SET timezone = 'UTC'")
-        await type(log)(held, log.keyring).append(scan("1ZHELD", 1, None), commit=False)
+        await type(sealed_log)(held, sealed_log.keyring).append(
+            scan("1ZHELD", 1, None), commit=False
+        )
         with connect(database.service_dsn) as connection:
             seen = log_state.read_snapshot(connection)
         # committed late, grown, sealed: all after the first look
         await held.commit()
-        await log.append(scan("1Z0001", 70, None))
-        await log.seal()
-        await log.act()
+        await sealed_log.append(scan("1Z0001", 70, None))
+        await sealed_log.seal()
+        await sealed_log.act()
         monkeypatch.setattr(run, "read_snapshot", lambda _connection: seen)
         assert places(verify(database)) == []
 

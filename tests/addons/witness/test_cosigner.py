@@ -32,7 +32,7 @@ from tests.addons.evidence.test_bundle import gathered_of
 from tests.addons.evidence.test_standard_proofs import exit_code_of
 from tests.migrations.kept_release import kept_releases
 from tests.world.attack import attack
-from tests.world.log_builder import MASTER, LogBuilder, log_builder
+from tests.world.log_builder import MASTER, LogBuilder
 from tests.world.witness import OtherWitness, RealWitness
 
 LIMITS = PoolLimits(
@@ -106,31 +106,30 @@ async def key_of(log: LogBuilder) -> VerifierKey:
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_witness_that_is_not_ours_cosigns_a_log_as_it_grows(
-    database: Any, tmp_path: Path
+    database: Any, event_log: LogBuilder, tmp_path: Path
 ) -> None:
-    async with log_builder(database) as log:
-        await log.parcel("1Z0001")
-        head = await log.seal()
-        real = RealWitness(tmp_path)
-        key = await asyncio.to_thread(real.made, await key_of(log))
-        with real.serving(key) as witness:
-            async with cosigning(database, [witness]) as sealed:
-                first = await cosigned(log, head.tree_size)
-                # the key that the witness knows is enough until it is retired
-                async with log.connection.transaction():
-                    await rotate(log.connection, MASTER, actor="cli:ops", why="a test")
-                for number in ("1Z0002", "1Z0003"):
-                    await log.parcel(number)
-                    head = await log.seal()
-                    sealed.set()
-                    grown = await cosigned(log, head.tree_size)
-            # this process and the witness begin anew, the one without the witness's size
-        with real.serving(key) as witness:
-            await log.act()
-            head = await log.seal()
-            async with cosigning(database, [witness]):
-                last = await cosigned(log, head.tree_size)
-            assert await CHECK.find(log.connection) == []
+    await event_log.parcel("1Z0001")
+    head = await event_log.seal()
+    real = RealWitness(tmp_path)
+    key = await asyncio.to_thread(real.made, await key_of(event_log))
+    with real.serving(key) as witness:
+        async with cosigning(database, [witness]) as sealed:
+            first = await cosigned(event_log, head.tree_size)
+            # the key that the witness knows is enough until it is retired
+            async with event_log.connection.transaction():
+                await rotate(event_log.connection, MASTER, actor="cli:ops", why="a test")
+            for number in ("1Z0002", "1Z0003"):
+                await event_log.parcel(number)
+                head = await event_log.seal()
+                sealed.set()
+                grown = await cosigned(event_log, head.tree_size)
+        # this process and the witness begin anew, the one without the witness's size
+    with real.serving(key) as witness:
+        await event_log.act()
+        head = await event_log.seal()
+        async with cosigning(database, [witness]):
+            last = await cosigned(event_log, head.tree_size)
+        assert await CHECK.find(event_log.connection) == []
     for each in (first, grown, last):
         assert each.cosignatures is not None
         assert each.cosignatures not in each.note
@@ -139,47 +138,45 @@ async def test_a_witness_that_is_not_ours_cosigns_a_log_as_it_grows(
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_log_that_another_history_was_cosigned_of_is_refused(
-    database: Any, tmp_path: Path
+    database: Any, event_log: LogBuilder, tmp_path: Path
 ) -> None:
-    async with log_builder(database) as log:
-        await log.parcel("1Z0001")
-        head = await log.seal()
-        real = RealWitness(tmp_path)
-        key = await asyncio.to_thread(real.made, await key_of(log))
-        signers = open_signers(await read_keys(log.connection), MASTER)
-        origin = read_checkpoint(head.note).origin
-        other = Checkpoint(origin, head.tree_size - 1, bytes(32)).signed(signers)
-        with real.serving(key) as witness:
-            request = f"old 0\n\n{other}".encode()
-            await asyncio.to_thread(urlopen, f"{witness.url}/add-checkpoint", request)
-            async with cosigning(database, [witness]):
-                await faults(log, f"{real.name} answered 422: THE LOG DOES NOT CONTINUE")
-        assert await cosigned_head(log.connection) is None
+    await event_log.parcel("1Z0001")
+    head = await event_log.seal()
+    real = RealWitness(tmp_path)
+    key = await asyncio.to_thread(real.made, await key_of(event_log))
+    signers = open_signers(await read_keys(event_log.connection), MASTER)
+    origin = read_checkpoint(head.note).origin
+    other = Checkpoint(origin, head.tree_size - 1, bytes(32)).signed(signers)
+    with real.serving(key) as witness:
+        request = f"old 0\n\n{other}".encode()
+        await asyncio.to_thread(urlopen, f"{witness.url}/add-checkpoint", request)
+        async with cosigning(database, [witness]):
+            await faults(event_log, f"{real.name} answered 422: THE LOG DOES NOT CONTINUE")
+    assert await cosigned_head(event_log.connection) is None
 
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_log_that_was_rolled_back_is_refused_and_one_that_is_unknown(
-    database: Any, tmp_path: Path
+    database: Any, event_log: LogBuilder, tmp_path: Path
 ) -> None:
-    async with log_builder(database) as log:
-        for number in ("1Z0001", "1Z0002"):
-            await log.parcel(number)
-            head = await log.seal()
-        real = RealWitness(tmp_path)
-        other = VerifierKey("log.example", (await key_of(log)).public_key)
-        key = await asyncio.to_thread(real.made, other)
-        with real.serving(key) as witness:
-            async with cosigning(database, [witness]):
-                await faults(log, f"{real.name} answered 404: it does not know this log")
-        await asyncio.to_thread(real.trust, await key_of(log))
-        with real.serving(key) as witness:
-            async with cosigning(database, [witness]):
-                await cosigned(log, head.tree_size)
-            await attack(
-                database, f"DELETE FROM statesvc.checkpoint WHERE tree_size = {head.tree_size}"
-            )
-            async with cosigning(database, [witness]):
-                await faults(log, f"cosigned {head.tree_size:,} entries, and THE LOG HAS")
+    for number in ("1Z0001", "1Z0002"):
+        await event_log.parcel(number)
+        head = await event_log.seal()
+    real = RealWitness(tmp_path)
+    other = VerifierKey("log.example", (await key_of(event_log)).public_key)
+    key = await asyncio.to_thread(real.made, other)
+    with real.serving(key) as witness:
+        async with cosigning(database, [witness]):
+            await faults(event_log, f"{real.name} answered 404: it does not know this log")
+    await asyncio.to_thread(real.trust, await key_of(event_log))
+    with real.serving(key) as witness:
+        async with cosigning(database, [witness]):
+            await cosigned(event_log, head.tree_size)
+        await attack(
+            database, f"DELETE FROM statesvc.checkpoint WHERE tree_size = {head.tree_size}"
+        )
+        async with cosigning(database, [witness]):
+            await faults(event_log, f"cosigned {head.tree_size:,} entries, and THE LOG HAS")
 
 
 def stated(status: int, body: str = "", content_type: str = "text/plain") -> web.Response:
@@ -217,72 +214,80 @@ SIZE = "text/x.tlog.size"
     ids=str,
 )
 async def test_a_wrong_answer_is_not_kept_and_said(
-    database: Any, answer: web.Response | str, why: str
+    database: Any, event_log: LogBuilder, answer: web.Response | str, why: str
 ) -> None:
     other = OtherWitness()
-    async with log_builder(database) as log, other.serving() as witness:
-        await log.parcel("1Z0001")
-        await log.seal()
+    async with other.serving() as witness:
+        await event_log.parcel("1Z0001")
+        await event_log.seal()
         other.answer = answer
         async with cosigning(database, [witness]) as sealed:
-            found = await faults(log, why)
+            found = await faults(event_log, why)
             # sealing does not wait for it
-            await log.parcel("1Z0002")
-            head = await log.seal()
+            await event_log.parcel("1Z0002")
+            head = await event_log.seal()
             sealed.set()
             assert found[-1].startswith("0 of 1 witnesses cosigned the newest checkpoint")
-            assert await cosigned_head(log.connection) is None
+            assert await cosigned_head(event_log.connection) is None
             other.answer = ""
-            assert len((await cosigned(log, head.tree_size)).cosignatures or "") < 200
-        assert await CHECK.find(log.connection) == []
+            assert len((await cosigned(event_log, head.tree_size)).cosignatures or "") < 200
+        assert await CHECK.find(event_log.connection) == []
 
 
-async def test_a_head_without_its_quorum_is_not_shown_as_witnessed(database: Any) -> None:
+async def test_a_head_without_its_quorum_is_not_shown_as_witnessed(
+    database: Any, event_log: LogBuilder
+) -> None:
     first, second = OtherWitness("witness.example/1"), OtherWitness("witness.example/2")
     async with (
-        log_builder(database) as log,
         first.serving() as one,
         second.serving() as two,
     ):
-        await log.parcel("1Z0001")
-        old = await log.seal()
+        await event_log.parcel("1Z0001")
+        old = await event_log.seal()
         async with cosigning(database, [one, two, AWAY], quorum=2) as sealed:
-            await cosigned(log, old.tree_size)
+            await cosigned(event_log, old.tree_size)
             # one away is said, and is no matter
-            assert ["away does not answer" in each for each in await faults(log, "away")] == [True]
+            assert ["away does not answer" in each for each in await faults(event_log, "away")] == [
+                True
+            ]
             second.answer = stated(500)
-            await log.parcel("1Z0002")
-            new = await log.seal()
+            await event_log.parcel("1Z0002")
+            new = await event_log.seal()
             sealed.set()
             await faults(
-                log, f"1 of 3 witnesses cosigned the newest checkpoint, of {new.tree_size}"
+                event_log, f"1 of 3 witnesses cosigned the newest checkpoint, of {new.tree_size}"
             )
-            head = await cosigned_head(log.connection)
+            head = await cosigned_head(event_log.connection)
             assert head is not None
             assert head.tree_size == old.tree_size
             second.answer = ""
-            lines = (await cosigned(log, new.tree_size)).cosignatures or ""
+            lines = (await cosigned(event_log, new.tree_size)).cosignatures or ""
         assert [line.split()[1] for line in lines.splitlines()] == [first.name, second.name]
         # a setting that went is not said for ever
         await database.clock.advance(3601)
-        assert await CHECK.find(log.connection) == []
+        assert await CHECK.find(event_log.connection) == []
 
 
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize("is_ml_dsa", [False, True], ids=["ed25519", "ml-dsa-44"])
 async def test_evidence_has_the_cosignatures_of_the_head_that_covers_it(
-    database: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_ml_dsa: bool
+    database: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    event_log: LogBuilder,
+    *,
+    is_ml_dsa: bool,
 ) -> None:
     other, stranger = OtherWitness(is_ml_dsa=is_ml_dsa), OtherWitness(is_ml_dsa=is_ml_dsa)
-    async with log_builder(database) as log, other.serving() as witness:
-        await log.parcel("1Z0001")
-        head = await log.seal()
+    async with other.serving() as witness:
+        await event_log.parcel("1Z0001")
+        head = await event_log.seal()
         async with cosigning(database, [witness]):
-            await cosigned(log, head.tree_size)
-        await log.parcel("1Z0002")
-        await log.seal()
-        evidence = await gathered_of(log, "1Z0001")
-        later = await gathered_of(log, "1Z0002")
+            await cosigned(event_log, head.tree_size)
+        await event_log.parcel("1Z0002")
+        await event_log.seal()
+        evidence = await gathered_of(event_log, "1Z0001")
+        later = await gathered_of(event_log, "1Z0002")
     cosigner_key = evidence.signers[-1].cosigner
     assert cosigner_key is not None
     keys = [evidence.signers[-1].verifier, cosigner_key]

@@ -3,22 +3,18 @@ effect twice for that.
 """
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from events.crypto.sealing import SealingKey
-from events.entry.kinds import Provenance
 from events.identity.ids import identify
 from events.vocabulary import Status, Verdict
 from statesvc.addons.archive.month import is_packing_due, pack_keys
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
-from statesvc.reading.read_message import Read
+from tests.addons.verify.test_event_ids import said
 from tests.world.attack import attack, places
 from tests.world.log_archiver import Archiver, shipment
 from tests.world.log_builder import scan
@@ -35,52 +31,26 @@ async def _value(archiver: Archiver, query: str, number: str) -> Any:
     return (await archiver.log.rows(query.format(shipment(number))))[0][0]
 
 
-async def _archive_a_story(archiver: Archiver, *readings: Any) -> None:
-    """Archive a story in a month of its own."""
-    await archiver.log.append(*readings)
-    await archiver.log.seal()
-    await archiver.pass_days(70)
-    await archiver.archived()
-
-
 async def verdicts(archiver: Archiver, *readings: Any) -> list[Verdict]:
     """Return what the log would say; nothing of it stays."""
-    keyring, at = archiver.log.keyring, datetime(2026, 3, 1, tzinfo=UTC)
-    source = Provenance(
-        message_id=uuid4(),
-        body_commitment=bytes(32),
-        received_at=at,
-        normalizer="ups",
-        normalizer_version="1",
-    )
-    events = tuple(
-        identify(reading, carrier_id="ups", digest=keyring.carrier_digest("ups"))
-        for reading in readings
-    )
-    read = Read(
-        source=source,
-        carrier_id="ups",
-        events=events,
-        rejections=(),
-        body_key=SealingKey.fresh(),
-        sealed_key=b"",
-    )
+    keyring = archiver.log.keyring
+    digest = keyring.carrier_digest("ups")
+    read = said("ups", [identify(each, carrier_id="ups", digest=digest) for each in readings])
     async with archiver.connection.transaction(force_rollback=True):
-        return (
-            await append(AppendBatch(archiver.connection, keyring, [read], "worker-1"))
-        ).verdicts
+        batch = AppendBatch(archiver.connection, keyring, [read], "worker-1")
+        return (await append(batch)).verdicts
 
 
 @pytest.mark.usefixtures("two_months")
 async def test_no_event_takes_effect_twice_after_its_key_was_packed(archiver: Archiver) -> None:
-    said = [
+    scans = [
         scan("1Z0001", 0, Status.INFO_RECEIVED),
         scan("1Z0003", 0, Status.INFO_RECEIVED),
         scan("1Z0007", 0, Status.INFO_RECEIVED),
         scan("1Z0002", 50, None, code="B2", native_id="scan-1Z0002"),
         scan("1Z0001", 900, None),
     ]
-    before = await verdicts(archiver, *said)
+    before = await verdicts(archiver, *scans)
     events = await _value(archiver, KEYS, "1Z0001")
     await archiver.archived()
     assert await _value(archiver, KEYS, "1Z0001") == 0
@@ -92,7 +62,7 @@ async def test_no_event_takes_effect_twice_after_its_key_was_packed(archiver: Ar
     assert not await is_packing_due(archiver.connection)
     # oldest first
     assert (
-        await verdicts(archiver, *said)
+        await verdicts(archiver, *scans)
         == before
         == [*map(Verdict, ("duplicate", "duplicate", "duplicate", "conflict", "appended"))]
     )
@@ -128,7 +98,10 @@ async def test_a_late_scan_of_a_packed_shipment_is_appended_once_and_packed_late
 async def test_what_a_scan_carried_is_not_said_again(archiver: Archiver) -> None:
     first = replace(scan("1Z0009", 0, Status.INFO_RECEIVED), estimated_delivery="2026-11-25")
     other = scan("1Z0009", 5, Status.IN_TRANSIT)
-    await _archive_a_story(archiver, first, other)
+    await archiver.log.append(first, other)
+    await archiver.log.seal()
+    await archiver.pass_days(70)
+    await archiver.archived()
     assert await archiver.log.rows(PACKED.format(shipment("1Z0009"))) == [(2, 1)]
     for reading, version in (
         (first, 2),
