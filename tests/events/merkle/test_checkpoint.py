@@ -3,6 +3,7 @@ from, and against changes.
 """
 
 import base64
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -159,38 +160,40 @@ def test_no_flipped_bit_passes(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(
-    "note",
+    ("read", "text"),
     [
-        "",
-        "\n\n",
-        "a\n1\nAAAA\n",
-        "a\n1\nAAAA\n\n— a AAAAAAAA\n",
-        "a\n01\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n\n— a AAAAAAAA\n",
-        "a\n-1\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n\n— a AAAAAAAA\n",
-        "a\n1\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\nmore\n\n— a AAAAAAAA\n",
-        "a\n1\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n\n- a AAAAAAAA\n",
-        "a\n1\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n\n— a AAAAAAAA",
+        *(
+            (read_checkpoint, note)
+            for note in [
+                "",
+                "\n\n",
+                "a\n1\nAAAA\n",
+                "a\n1\nAAAA\n\n— a AAAAAAAA\n",
+                "a\n01\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n\n— a AAAAAAAA\n",
+                "a\n-1\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n\n— a AAAAAAAA\n",
+                "a\n1\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\nmore\n\n— a AAAAAAAA\n",
+                "a\n1\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n\n- a AAAAAAAA\n",
+                "a\n1\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n\n— a AAAAAAAA",
+            ]
+        ),
+        *(
+            (VerifierKey.parse, key)
+            for key in [
+                "",
+                "a",
+                "a+00000000+AAAA",
+                GO_KEY[:-4],
+                GO_KEY.replace("c74f", "c74e"),
+                GO_KEY.replace("Peter", "P ter"),
+            ]
+        ),
     ],
 )
-def test_what_is_no_checkpoint_is_refused(note: str) -> None:
+def test_what_is_no_checkpoint_or_no_key_is_refused(
+    read: Callable[[str], object], text: str
+) -> None:
     with pytest.raises(NoteError):
-        read_checkpoint(note)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "a",
-        "a+00000000+AAAA",
-        GO_KEY[:-4],
-        GO_KEY.replace("c74f", "c74e"),
-        GO_KEY.replace("Peter", "P ter"),
-    ],
-)
-def test_what_is_no_key_is_refused(text: str) -> None:
-    with pytest.raises(NoteError):
-        VerifierKey.parse(text)
+        read(text)
 
 
 def test_a_signer_does_not_show_its_secret() -> None:

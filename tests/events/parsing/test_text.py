@@ -1,5 +1,6 @@
 """Texts of carriers: cleaned, cut into lines, forms and service names."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,10 +15,8 @@ from events.parsing.service_name import SERVICE_CHARACTERS_MAX, service_key, ser
 from events.parsing.text import signer, text, text_unless, without_markup
 from events.parsing.zones import zone_of
 
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
+READ: dict[Callable[[Any], Any], list[tuple[Any, Any]]] = {
+    text: [
         (" a ", "a"),
         ("", None),
         (" \u00a0", None),
@@ -28,19 +27,7 @@ from events.parsing.zones import zone_of
         ([], None),
         ({"a": 1}, None),
     ],
-)
-def test_text_is_taken_from_strings_and_integers_only(value: object, expected: str | None) -> None:
-    assert text(value) == expected
-
-
-def test_sentinels_of_a_carrier_are_no_text() -> None:
-    assert text_unless("NULL", frozenset({"null"})) is None
-    assert text_unless("Nullsen", frozenset({"null"})) == "Nullsen"
-
-
-@pytest.mark.parametrize(
-    ("printed", "expected"),
-    [
+    signer: [
         ("EVANS", "EVANS"),
         ("..EVANS ", "EVANS"),
         ("D.HERRERA", "D.HERRERA"),
@@ -50,23 +37,94 @@ def test_sentinels_of_a_carrier_are_no_text() -> None:
         ("..", None),
         (None, None),
     ],
+    country_code: [
+        ("us", "US"),
+        ("USA", "US"),
+        ("United States", "US"),
+        ("deu", "DE"),
+        ("", None),
+        ("Atlantis", "Atlantis"),
+    ],
+    position_in_line: [
+        ("Los Angeles, CA, US", EventPlace(city="Los Angeles", region="CA", country="US")),
+        ("Columbus, OH", EventPlace(city="Columbus", region="OH", country="US")),
+        ("Essen, DE", EventPlace(city="Essen", region="DE")),
+        ("Rome, IT", EventPlace(city="Rome", country="IT")),
+        ("NL", EventPlace(country="NL")),
+        ("London, UK", EventPlace(city="London", country="GB")),
+        (
+            "SAN RAFAEL, CA 94901",
+            EventPlace(city="SAN RAFAEL", region="CA", postal_code="94901", country="US"),
+        ),
+        ("Feltham, SRY", EventPlace(city="Feltham", region="SRY")),
+        ("International Transit", EventPlace(city="International Transit")),
+        (" , ", EventPlace()),
+        (None, EventPlace()),
+    ],
+    form_fields: [
+        (b"a=1&b=x+y%26z", {b"a": b"1", b"b": b"x y&z"}),
+        (b"a=1&a=2", {b"a": b"1"}),
+        (b"a", {}),
+        (b"", {}),
+        (b'{"a": "b=1"}', {}),
+        (b"<a b='1'/>", {}),
+        (b"a=%zz&b", {b"a": b"%zz"}),
+    ],
+    service_name: [
+        *(
+            (printed, None)
+            for printed in [
+                None,
+                "",
+                " ",
+                "null",
+                "N/A",
+                "string",
+                "UNKNOWN - Product unknown",
+                "x" * (SERVICE_CHARACTERS_MAX + 1),
+                " " * 1_000_000 + "x",
+                "P. Sample, p@example.com",
+                "call +49 (170) 123-4567",
+                "a\x00b",
+            ]
+        ),
+        ("UPS Ground", "UPS Ground"),
+        ("  UPS \u00a0 Ground\u00ae ", "UPS Ground"),
+        ("FEDEX_2_DAY", "FEDEX_2_DAY"),
+        ("USPS Ground Advantage \u2122", "USPS Ground Advantage"),
+        (
+            "DHL Express Worldwide 0-1kg - incoterm DAP",
+            "DHL Express Worldwide 0-1kg - incoterm DAP",
+        ),
+        ("003089", "003089"),
+        ("N", "N"),
+    ],
+    as_list: [(None, []), ("", []), ([], []), ({}, []), ({"a": 1}, [{"a": 1}])],
+    without_markup: [
+        ("Delivered<br/>to &eacute;tage&nbsp;2 ", "Delivered to étage 2"),
+        ("a < b", "a < b"),
+    ],
+    service_key: [
+        ("UPS  ground", "ups ground"),
+        ("\uff35\uff30\uff33 GROUND", "ups ground"),
+        (None, None),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("read", "printed", "expected"),
+    [(read, *case) for read, cases in READ.items() for case in cases],
 )
-def test_a_signer_is_a_name_and_no_placeholder(printed: str | None, expected: str | None) -> None:
-    assert signer(printed) == expected
+def test_what_is_printed_is_read(
+    read: Callable[[Any], Any], printed: object, expected: object
+) -> None:
+    assert read(printed) == expected
 
 
-def test_markup_is_taken_out_of_text() -> None:
-    assert without_markup("Delivered<br/>to &eacute;tage&nbsp;2 ") == "Delivered to étage 2"
-    assert without_markup("a < b") == "a < b"
-
-
-@pytest.mark.parametrize("value", [None, "", [], {}])
-def test_nothing_in_its_five_spellings_is_an_empty_list(value: object) -> None:
-    assert as_list(value) == []
-
-
-def test_one_child_is_a_list_of_one() -> None:
-    assert as_list({"a": 1}) == [{"a": 1}]
+def test_sentinels_of_a_carrier_are_no_text() -> None:
+    assert text_unless("NULL", frozenset({"null"})) is None
+    assert text_unless("Nullsen", frozenset({"null"})) == "Nullsen"
 
 
 def test_members_that_are_no_objects_are_reported_with_their_place() -> None:
@@ -83,21 +141,6 @@ def test_a_child_is_found_through_objects_and_lists_of_one(value: dict[str, Any]
 @pytest.mark.parametrize("value", [{}, {"a": None}, {"a": "x"}, {"a": [{"b": {}}, {"b": {}}]}])
 def test_an_absent_child_is_empty(value: dict[str, Any]) -> None:
     assert child(value, "a", "b") == {}
-
-
-@pytest.mark.parametrize(
-    ("printed", "code"),
-    [
-        ("us", "US"),
-        ("USA", "US"),
-        ("United States", "US"),
-        ("deu", "DE"),
-        ("", None),
-        ("Atlantis", "Atlantis"),
-    ],
-)
-def test_a_country_is_its_code_of_two_letters(printed: str, code: str | None) -> None:
-    assert country_code(printed) == code
 
 
 def test_a_place_of_nothing_is_nowhere() -> None:
@@ -132,31 +175,6 @@ def test_the_zone_of_a_place_is_known_within_its_country(
 ) -> None:
     known = zone_of(found)
     assert (known and known.zone.key) == zone
-
-
-@pytest.mark.parametrize(
-    ("line", "place"),
-    [
-        ("Los Angeles, CA, US", EventPlace(city="Los Angeles", region="CA", country="US")),
-        ("Columbus, OH", EventPlace(city="Columbus", region="OH", country="US")),
-        ("Essen, DE", EventPlace(city="Essen", region="DE")),
-        ("Rome, IT", EventPlace(city="Rome", country="IT")),
-        ("NL", EventPlace(country="NL")),
-        ("London, UK", EventPlace(city="London", country="GB")),
-        (
-            "SAN RAFAEL, CA 94901",
-            EventPlace(city="SAN RAFAEL", region="CA", postal_code="94901", country="US"),
-        ),
-        ("Feltham, SRY", EventPlace(city="Feltham", region="SRY")),
-        ("International Transit", EventPlace(city="International Transit")),
-        (" , ", EventPlace()),
-        (None, EventPlace()),
-    ],
-)
-def test_a_line_is_taken_apart_only_as_far_as_it_is_clear(
-    line: str | None, place: EventPlace
-) -> None:
-    assert position_in_line(line) == place
 
 
 def test_two_letters_are_what_the_carrier_or_its_country_says() -> None:
@@ -220,71 +238,8 @@ def test_fields_of_an_aggregator_go_before_its_line_and_a_city_alone_is_a_line()
     assert reported_place(city="null") == EventPlace()
 
 
-@pytest.mark.parametrize(
-    ("body", "fields"),
-    [
-        (b"a=1&b=x+y%26z", {b"a": b"1", b"b": b"x y&z"}),
-        (b"a=1&a=2", {b"a": b"1"}),
-        (b"a", {}),
-        (b"", {}),
-        (b'{"a": "b=1"}', {}),
-        (b"<a b='1'/>", {}),
-        (b"a=%zz&b", {b"a": b"%zz"}),
-    ],
-)
-def test_a_form_is_read_by_its_fields_and_nothing_else_is(
-    body: bytes, fields: dict[bytes, bytes]
-) -> None:
-    assert form_fields(body) == fields
-
-
 def test_the_fields_of_a_form_are_bounded() -> None:
     assert (
         len(form_fields(b"&".join(b"f%d=1" % number for number in range(FIELDS_MAX * 100))))
         == FIELDS_MAX
     )
-
-
-@pytest.mark.parametrize(
-    ("printed", "name"),
-    [
-        ("UPS Ground", "UPS Ground"),
-        ("  UPS \u00a0 Ground\u00ae ", "UPS Ground"),
-        ("FEDEX_2_DAY", "FEDEX_2_DAY"),
-        ("USPS Ground Advantage \u2122", "USPS Ground Advantage"),
-        (
-            "DHL Express Worldwide 0-1kg - incoterm DAP",
-            "DHL Express Worldwide 0-1kg - incoterm DAP",
-        ),
-        ("003089", "003089"),
-        ("N", "N"),
-    ],
-)
-def test_a_service_as_it_is_recorded(printed: str, name: str) -> None:
-    assert service_name(printed) == name
-
-
-@pytest.mark.parametrize(
-    "printed",
-    [
-        None,
-        "",
-        " ",
-        "null",
-        "N/A",
-        "string",
-        "UNKNOWN - Product unknown",
-        "x" * (SERVICE_CHARACTERS_MAX + 1),
-        " " * 1_000_000 + "x",
-        "P. Sample, p@example.com",
-        "call +49 (170) 123-4567",
-        "a\x00b",
-    ],
-)
-def test_what_names_no_service_is_left_out(printed: str | None) -> None:
-    assert service_name(printed) is None
-
-
-def test_case_width_and_blanks_do_not_matter() -> None:
-    assert service_key("UPS  ground") == service_key("\uff35\uff30\uff33 GROUND") == "ups ground"
-    assert service_key(None) is None
