@@ -4,7 +4,7 @@ right, reported and silently wrong; of the carriers, each event that is not righ
 Right: everything that is asserted of an event is read so. Reported: it is not, but a person is
 asked: the message is refused, a member of it rejected, the code unmapped or read by its category
 alone. Silent: anything else. `assumed` counts events whose offset nothing says. `--write` puts the
-table into `docs/carrier-shares.md`, which `tests/test_corpus_shares.py` compares.
+table into `docs/carrier-shares.md`, which `tests/events/carriers/test_corpus.py` compares.
 """
 
 import json

@@ -1,6 +1,8 @@
-"""The pages name what exists: paths of the tree, links, tables made by the code, and the walk through the house."""
+"""The pages, docstrings and comments name what exists: paths of the tree, links, tables made by the code, and the walk through the house."""
 
+import ast
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -72,3 +74,41 @@ def test_the_page_says_what_every_status_means() -> None:
 
 def test_the_page_has_the_table_of_the_carriers() -> None:
     assert written() == table(), "python -m tests.authentication_page --write"
+
+
+FOLDERS: Final = ("statesvc", "events", "projections", "migrations", "deploy", "tests")
+NAMED_PATH: Final = re.compile(
+    rf"(?<![\w/.:-])(?:{'|'.join(FOLDERS)}|docs|clients|examples|findings)/[\w./-]*\w"
+)
+
+
+def texts_of(source: Path) -> Iterator[str]:
+    if not NAMED_PATH.search(source.read_text("utf-8")):
+        return
+    if source.suffix == ".sql":
+        yield from (line.partition("--")[2] for line in source.read_text("utf-8").splitlines())
+        return
+    for node in ast.walk(ast.parse(source.read_text("utf-8"))):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(docstring))):
+                yield docstring
+    with source.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            if token.type == tokenize.COMMENT:
+                yield token.string
+
+
+def test_each_path_in_a_docstring_or_comment_exists() -> None:
+    sources = (
+        source
+        for folder in FOLDERS
+        for pattern in ("*.py", "*.sql")
+        for source in (ROOT / folder).rglob(pattern)
+    )
+    named = {
+        (str(source.relative_to(ROOT)), path)
+        for source in sources
+        for text in texts_of(source)
+        for path in NAMED_PATH.findall(text)
+    }
+    assert sorted((source, path) for source, path in named if not (ROOT / path).exists()) == []

@@ -12,7 +12,17 @@ from events import carriers
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
 from events.identity.ids import identify
-from tests.corpus_shares import CORPUS, NO_CORPUS, differences, is_judged, payloads, read
+from tests.corpus_shares import (
+    CORPORA,
+    CORPUS,
+    NO_CORPUS,
+    differences,
+    is_judged,
+    payloads,
+    printed_shares,
+    read,
+    shares,
+)
 
 PAYLOADS = [pytest.param(document, id=document["path"]) for document in payloads(CORPUS)]
 
@@ -57,3 +67,18 @@ def test_every_carrier_module_is_registered() -> None:
     ]
     declared = {module.CARRIER.carrier_id for module in modules if hasattr(module, "CARRIER")}
     assert declared == set(CARRIERS)
+
+
+def test_the_page_says_what_is_true_or_less() -> None:
+    if not all((corpus / "expected.json").is_file() for corpus in CORPORA):
+        pytest.skip(NO_CORPUS)
+    said = printed_shares()
+    assert shares().keys() == said.keys() - {"all"}
+    worse = {
+        name: (found, said[name])
+        for name, found in shares().items()
+        if found.events != said[name][0]
+        or found.right < said[name][1]
+        or found.silent > said[name][2]
+    }
+    assert worse == {}, "python -m tests.corpus_shares --write"

@@ -148,6 +148,8 @@ def test_derived_ids_never_change(reading: Reading, expected: str) -> None:
                 TIME, instant=AT.replace(microsecond=120_000), identity="20260301T140500.120000"
             ),
         ),
+        # what an id held could be found by trial
+        replace(READING, place=READING.place._replace(postal_code="99999")),
     ],
 )
 def test_what_only_some_envelopes_print_is_the_same_scan(reading: Reading) -> None:
@@ -224,12 +226,10 @@ def test_a_part_that_is_not_stated_contradicts_nothing() -> None:
         assert not contradict(facts(vague), facts(native))
 
 
-def test_an_id_gives_no_postcode_away() -> None:
-    # the id of a scan is computed without its key: whatever were in it could be found by trial
-    elsewhere = replace(READING, place=READING.place._replace(postal_code="99999"))
-    assert event_id(elsewhere) == event_id(READING)
+def test_a_postcode_is_no_fact_of_a_native_id() -> None:
     native = replace(READING, native_id="1")
-    assert facts(native) == facts(replace(native, place=elsewhere.place))
+    elsewhere = replace(native, place=READING.place._replace(postal_code="99999"))
+    assert facts(native) == facts(elsewhere)
 
 
 def test_the_time_of_an_identity_is_an_instant_only_where_the_carrier_prints_offsets() -> None:
@@ -269,10 +269,21 @@ def test_a_wall_clock_that_daylight_saving_skipped_counts_as_printed() -> None:
     assert event.event_id != event_id(replace(READING, time=replace(skipped, flag=None)))
 
 
-def test_a_bare_date_and_its_midnight_are_the_same_scan() -> None:
-    midnight = replace(TIME, instant=AT.replace(hour=0, minute=0))
-    by_date = replace(midnight, identity="20260301", precision=TimePrecision.DAY)
-    assert event_id(replace(READING, time=midnight)) == event_id(replace(READING, time=by_date))
+MIDNIGHT: Final = replace(TIME, instant=AT.replace(hour=0, minute=0))
+TIMELESS: Final = replace(TIME, identity="", printed="", tz_source=TzSource.RECEIVED)
+
+
+@pytest.mark.parametrize(
+    ("time", "again"),
+    [
+        (MIDNIGHT, replace(MIDNIGHT, identity="20260301", precision=TimePrecision.DAY)),
+        (TIMELESS, replace(TIMELESS, instant=AT + timedelta(days=1))),
+    ],
+    ids=["a bare date and its midnight", "without time, whenever it comes"],
+)
+def test_two_times_of_the_same_scan(time: PrintedTime, again: PrintedTime) -> None:
+    assert event_id(replace(READING, time=time)) == event_id(replace(READING, time=again))
+    assert facts(replace(READING, time=time)) == facts(replace(READING, time=again))
 
 
 @pytest.mark.parametrize(
@@ -297,24 +308,6 @@ def test_a_company_that_carries_a_number_does_not_make_it_another_shipment() -> 
         == discriminator_of("fedex", "2460001000~1~FDEG")
         == "2460001000~1"
     )
-
-
-def test_a_scan_without_time_is_the_same_whenever_it_comes() -> None:
-    early, late = (
-        replace(
-            READING,
-            time=replace(
-                TIME,
-                identity="",
-                printed="",
-                tz_source=TzSource.RECEIVED,
-                instant=AT + timedelta(days=days),
-            ),
-        )
-        for days in (0, 1)
-    )
-    assert event_id(early) == event_id(late)
-    assert facts(early) == facts(late)
 
 
 @pytest.mark.parametrize("number", [None, "", " - "])
