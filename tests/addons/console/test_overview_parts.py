@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statesvc.addons.console.charts import MINUTES, Bar, bars, limiter_charts, minutes_of
+from statesvc.addons.console.charts import MINUTES, Bar, bars, minutes_of
 from statesvc.addons.console.overview import alarms_of
 from statesvc.addons.console.promise_cards import promise_cards
 from statesvc.addons.console.screen import Card
 from statesvc.health.finding import Finding, Urgency, worst_first
-from statesvc.subscriptions.recorded_attempts import RecentTries, Try
+from statesvc.subscriptions.recorded_attempts import Try
 from statesvc.telemetry.objective_minutes import ObjectiveMinute
 from statesvc.telemetry.objectives import ACK_AVAILABILITY, MinuteCount, Objective
 
@@ -52,19 +52,6 @@ def test_no_minute_has_more_under_way_than_touch_it_nor_fewer_than_a_look_at_any
             == max(sum(one.started_at <= at < one.ended_at for one in known) for at in begins)
             <= touching
         )
-
-
-def test_the_charts_say_in_words_what_they_show() -> None:
-    requests, in_flight = limiter_charts(
-        RecentTries(now=NOW, tries=[begun(10), begun(10.01)], is_capped=False), limit=8
-    )
-    assert "minute by minute: 2</title>" in requests.picture
-    assert "2 at most; 8 are allowed now</title>" in in_flight.picture
-    assert 'class="mark"' in in_flight.picture
-    assert "only what began since" not in requests.note
-    capped = RecentTries(now=NOW, tries=[begun(10)], is_capped=True)
-    assert "only what began since" in limiter_charts(capped, limit=8)[0].note
-    assert limiter_charts(RecentTries(now=NOW, tries=[], is_capped=False), limit=8) == []
 
 
 def test_columns_end_before_the_numbers_of_the_scale_and_only_the_highest_has_the_unit() -> None:

@@ -15,6 +15,7 @@ from statesvc.addons.evidence.check_bundle import check
 from tests.world.api import Api, Statement
 from tests.world.body_archiver import Archiver
 from tests.world.console import ConsoleClient, words
+from tests.world.deliver import deliver
 from tests.world.log_builder import LogBuilder
 from tests.world.worker_harness import CARRIER_ID
 
@@ -139,6 +140,29 @@ async def test_personal_fields_come_with_a_reason_that_is_on_record(
     await console.log_in("read audit")
     refused = await console.post(PAGE, form_token=await console.form_token(PAGE), why="curious")
     assert refused.status == 403
+
+
+async def test_the_page_answers_first_and_names_what_contradicts_and_who_was_notified(
+    console: ConsoleClient, scan: Statement
+) -> None:
+    await console.api.call(
+        "POST", "/v1/subscriptions", scopes="subscriptions", json={"url": "https://shop.invalid/x"}
+    )
+    await _steps(console, scan, Status.PICKED_UP, Status.DELIVERED)
+    await deliver(console.api.connection, console.api.keyring)
+    for minutes in (481, 300):
+        await console.api.carriers.push(scan("1Z7", Status.IN_TRANSIT, minutes=minutes))
+    await console.log_in("read audit")
+    text = await console.text(PAGE)
+    for sentence in (
+        "Delivered 1 March 2026 at 08:01 UTC (1 Mar 2026, 02:01 in Springfield, computed from",
+        r"The carrier said so \d+ d \d+ h later\.",
+        "8 h after “delivered” the carrier scanned the parcel “In transit” in Springfield, IL,",
+        "came late, after statement 3",
+        "event 2 sent to 1 subscriber shop.invalid is still to be notified",
+        r"event 1 sent to 1 subscriber shop.invalid was notified .* \(204 in 10 ms\)",
+    ):
+        assert re.search(sentence if "\\" in sentence else re.escape(sentence), text), sentence
 
 
 async def test_what_was_known_at_a_time(console: ConsoleClient, scan: Statement) -> None:

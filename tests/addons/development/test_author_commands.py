@@ -155,13 +155,6 @@ def test_a_payload_is_printed_as_one_event_a_line_with_its_personal_fields(
     )
 
 
-def test_a_history_is_printed_scan_by_scan(
-    capfdbinary: pytest.CaptureFixture[bytes],
-) -> None:
-    assert main(["normalize", "usps", str(FIXTURES / "usps" / "web_tools.json")]) == 0
-    assert len(capfdbinary.readouterr().out.splitlines()) == 4
-
-
 def test_a_number_that_the_message_does_not_name_is_null(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -248,6 +248,11 @@ async def test_many_messages_are_read_again_in_several_calls(
         )
         assert reply.body["done"] is (cursor is None)
     assert (corrected, calls > 2) == (7, True)
+    done = (
+        "SELECT convert_from(canonical, 'UTF8')::jsonb->'details'->'done' FROM statesvc.action"
+        " WHERE verb = 'renormalize' ORDER BY batch_id"
+    )
+    assert await royal.rows(done) == [(False,)] * (calls - 1) + [(True,)]
     bound = (await post(api, f"{MAPPINGS}/1/renormalize", cursor="bm90aGluZw")).body
     assert bound["code"] == "invalid_cursor"
 

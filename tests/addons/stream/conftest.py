@@ -79,6 +79,10 @@ class Stage:
                 scans = (scan(number, place, status) for number in parcels)
                 await self.log.append(*scans, carrier_id=carrier_id, commit=False)
 
+    async def publish_moves(self, *parcels: str) -> None:
+        await self.move(parcels)
+        await self.publish()
+
     async def truth(self) -> list[dict[str, Any]]:
         """Return what the stream of the whole log must say, by another query."""
         rows = await self.log.rows(

@@ -97,8 +97,7 @@ async def test_a_client_that_does_not_read_does_not_hold_up_the_stop(
 ) -> None:
     patient = StreamLimits(clients_max=9, clients_per_key_max=9, send_seconds=60)
     async with staged(limits=patient) as stage, idle_reader(stage):
-        await stage.move([f"1Z{place}" for place in range(PARCELS)])
-        await stage.publish()
+        await stage.publish_moves(*(f"1Z{place}" for place in range(PARCELS)))
         await asyncio.sleep(0.3)
         assert stage.counted("statesvc_stream_transitions_total") < PARCELS * 5
         started = time.monotonic()

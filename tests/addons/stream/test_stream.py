@@ -134,8 +134,7 @@ async def test_the_data_keeps_its_contract_and_says_where_the_log_has_it(stage: 
 async def test_nothing_is_told_before_its_checkpoint_and_old_news_only_to_those_who_ask(
     stage: Stage,
 ) -> None:
-    await stage.move(["1ZOLD"])
-    await stage.publish()
+    await stage.publish_moves("1ZOLD")
     async with stage.source() as live, stage.source("/v1/stream?after=-1") as whole:
         assert len(await whole.next(5)) == 5
         await stage.move(["1ZNEW"])
@@ -149,12 +148,10 @@ async def test_nothing_is_told_before_its_checkpoint_and_old_news_only_to_those_
 async def test_a_client_cut_off_before_the_first_transition_goes_on_from_where_it_began(
     stage: Stage,
 ) -> None:
-    await stage.move(["1ZOLD"])
-    await stage.publish()
+    await stage.publish_moves("1ZOLD")
     async with stage.source() as live:
         began_at = live.began_at or ""
-    await stage.move(["1ZNEW"])
-    await stage.publish()
+    await stage.publish_moves("1ZNEW")
     async with stage.source(Last_Event_ID=began_at) as live:
         assert [block.data["tracking_number"] for block in await live.next(5)] == ["1ZNEW"] * 5
 
@@ -182,8 +179,7 @@ async def test_an_index_of_another_log_is_reset_to_now_and_a_ping_has_no_id(
     async with staged(
         limits=StreamLimits(clients_max=9, clients_per_key_max=9, send_seconds=5, ping_seconds=0.05)
     ) as stage:
-        await stage.move(["1Z1"])
-        await stage.publish()
+        await stage.publish_moves("1Z1")
         size = (await stage.log.opened()).size
         async with stage.source(Last_Event_ID=f"1.{size}") as source:
             blocks = [await anext(aiter(source)) for _ in range(3)]
@@ -193,16 +189,14 @@ async def test_an_index_of_another_log_is_reset_to_now_and_a_ping_has_no_id(
             )
             assert [block.comment for block in blocks[1:]] == ["ping", "ping"]
             assert [block.id for block in blocks] == [f"1.{size - 1}", None, None]
-            await stage.move(["1Z2"])
-            await stage.publish()
+            await stage.publish_moves("1Z2")
             assert (await source.next())[0].data["tracking_number"] == "1Z2"
         async with stage.source(Last_Event_ID=f"1.{size - 1}") as source:
             assert (await source.next())[0].data["tracking_number"] == "1Z2"
 
 
 async def test_the_header_goes_before_the_query_as_a_browser_comes_back(stage: Stage) -> None:
-    await stage.move(["1Z1"])
-    await stage.publish()
+    await stage.publish_moves("1Z1")
     truth = await stage.truth()
     async with stage.source(
         "/v1/stream?after=-1", Last_Event_ID=f"1.{truth[2]['log_index']}"
@@ -251,8 +245,7 @@ async def test_a_page_is_read_once_for_all(staged: Callable[..., Any]) -> None:
         opened = [await source.__aenter__() for source in sources]
         taken = 0
         for place in range(5):
-            await stage.move([f"1Z{place}"])
-            await stage.publish()
+            await stage.publish_moves(f"1Z{place}")
             told = [await source.next(5) for source in opened]
             assert all(each == told[0] for each in told)
         # each publication: what is new, and a look that finds nothing more
@@ -264,8 +257,7 @@ async def test_a_page_is_read_once_for_all(staged: Callable[..., Any]) -> None:
 async def test_clients_that_come_back_at_many_places_share_two_connections(
     stage: Stage,
 ) -> None:
-    await stage.move([f"1Z{place}" for place in range(9)])
-    await stage.publish()
+    await stage.publish_moves(*(f"1Z{place}" for place in range(9)))
     held = most = 0
 
     class Counting:
@@ -363,8 +355,7 @@ def test_streams_are_shed_when_the_process_is_late_for_long_and_not_for_an_insta
 
 
 async def test_a_changed_log_is_never_passed_over(stage: Stage, database: Any) -> None:
-    await stage.move(["1Z1"])
-    await stage.publish()
+    await stage.publish_moves("1Z1")
     async with without_triggers(database.superuser_dsn) as attacker:
         await attacker.execute("DELETE FROM statesvc.event WHERE version = 3")
     async with stage.source("/v1/stream?after=-1") as source:
@@ -373,8 +364,7 @@ async def test_a_changed_log_is_never_passed_over(stage: Stage, database: Any) -
 
 
 async def test_only_transitions_are_looked_at_by_their_batch_or_its_time(stage: Stage) -> None:
-    await stage.move(["1Z1"])
-    await stage.publish()
+    await stage.publish_moves("1Z1")
     await stage.log.connection.execute("SET enable_seqscan = off")
     query = "EXPLAIN " + queries("statesvc.log", "feed")["transitions"]
     span = await recorded_span(stage.log.connection, 0, 9)
@@ -412,8 +402,7 @@ async def test_losing_every_connection_loses_no_transition(stage: Stage, databas
 async def test_a_fork_of_the_log_ends_streams_and_clients_that_saw_what_was_lost_are_sent_elsewhere(
     stage: Stage, database: Any
 ) -> None:
-    await stage.move(["1Z1"])
-    await stage.publish()
+    await stage.publish_moves("1Z1")
     truth = await stage.truth()
     async with stage.source("/v1/stream?after=-1") as source:
         seen = await source.next(len(truth))

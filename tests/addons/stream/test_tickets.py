@@ -118,8 +118,7 @@ async def test_the_past_in_pages_is_what_the_stream_says_and_leads_up_to_it(
     ]
     assert seen == chosen
     assert pages > 3
-    await stage.move(["1Z99"])
-    await stage.publish()
+    await stage.publish_moves("1Z99")
     async with stage.source(f"/v1/stream?after={after}") as source:
         assert [one.data for one in await source.next(5)] == (await stage.truth())[-5:]
 

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import orjson
 import pytest
@@ -17,7 +16,7 @@ from aiohttp import web
 from proofbundle.checkpoint import verify_cosignature
 from proofbundle.tlogproof import verify_tlog_proof
 
-from events.merkle.checkpoint import Checkpoint, VerifierKey, read_checkpoint
+from events.merkle.checkpoint import VerifierKey, read_checkpoint
 from statesvc.addons.evidence.bundle import proof_files
 from statesvc.addons.evidence.check_bundle import check
 from statesvc.addons.evidence.verify_bundle import verify_bundle
@@ -25,7 +24,7 @@ from statesvc.addons.witness import cosigner
 from statesvc.addons.witness.cosigner import ANSWER_BYTES_MAX, CHECK, Cosigner
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.log.checkpoints import SignedHead, cosigned_head
-from statesvc.log.signing_keys import open_signers, read_keys, rotate
+from statesvc.log.signing_keys import read_keys, rotate
 from statesvc.settings.witnesses import Witness
 from statesvc.telemetry.metrics import Telemetry
 from tests.addons.evidence.test_bundle import gathered_of
@@ -134,25 +133,6 @@ async def test_a_witness_that_is_not_ours_cosigns_a_log_as_it_grows(
         assert each.cosignatures is not None
         assert each.cosignatures not in each.note
         assert verify_cosignature(each.note + each.cosignatures, key)["ok"]
-
-
-@pytest.mark.usefixtures("own_processes")
-async def test_a_log_that_another_history_was_cosigned_of_is_refused(
-    database: Any, event_log: LogBuilder, tmp_path: Path
-) -> None:
-    await event_log.parcel("1Z0001")
-    head = await event_log.seal()
-    real = RealWitness(tmp_path)
-    key = await asyncio.to_thread(real.made, await key_of(event_log))
-    signers = open_signers(await read_keys(event_log.connection), MASTER)
-    origin = read_checkpoint(head.note).origin
-    other = Checkpoint(origin, head.tree_size - 1, bytes(32)).signed(signers)
-    with real.serving(key) as witness:
-        request = f"old 0\n\n{other}".encode()
-        await asyncio.to_thread(urlopen, f"{witness.url}/add-checkpoint", request)
-        async with cosigning(database, [witness]):
-            await faults(event_log, f"{real.name} answered 422: THE LOG DOES NOT CONTINUE")
-    assert await cosigned_head(event_log.connection) is None
 
 
 @pytest.mark.usefixtures("own_processes")
