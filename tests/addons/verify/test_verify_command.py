@@ -148,13 +148,14 @@ async def test_wrong_use_is_told(
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_the_log_s_key_is_rotated_and_retired(sealed_log: LogBuilder, here: Shell) -> None:
+async def test_the_log_s_key_is_rotated_and_retired(database: Database, here: Shell) -> None:
     assert "no key yet" in await here("keys", "log", exit_code=1)
-    old = (await here("keys", "log")).splitlines()[1].split()[0]
-    new = (await here("keys", "rotate-log", "--why", "a year has passed")).strip()
-    assert "no checkpoint covers" in await here("keys", "retire-log", old, exit_code=1)
-    await sealed_log.seal()
-    await here("keys", "retire-log", old)
+    async with sealed_story(database) as log:
+        old = (await here("keys", "log")).splitlines()[1].split()[0]
+        new = (await here("keys", "rotate-log", "--why", "a year has passed")).strip()
+        assert "no checkpoint covers" in await here("keys", "retire-log", old, exit_code=1)
+        await log.seal()
+        await here("keys", "retire-log", old)
     shown = await here("keys", "log")
     assert new in shown
     assert "consistent" in await here("verify", "--processes", "1")

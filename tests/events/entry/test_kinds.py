@@ -163,59 +163,45 @@ GOLDEN_OBSERVATION = (
 )
 
 
-def canonical(
-    event: Event,
-    *,
-    previous_hash: bytes,
-    part_commitment: bytes | None,
-    signer_digest: bytes | None,
-    epoch: int = 1,
-) -> bytes:
-    entry = leaf(
-        event_document(
-            event,
-            source=SOURCE,
-            shipment_id=SHIPMENT,
-            version=3,
-            recorded_at=RECORDED,
-            previous_hash=previous_hash,
-            part_commitment=part_commitment,
-            signer_digest=signer_digest,
+NOTHING_SEALED: dict[str, Any] = {
+    "previous_hash": NO_PREVIOUS,
+    "part_commitment": None,
+    "signer_digest": None,
+}
+EVERYTHING: dict[str, Any] = {
+    "previous_hash": b"\x01" * 32,
+    "part_commitment": b"\x02" * 32,
+    "signer_digest": b"\x03" * 16,
+}
+
+
+@pytest.mark.parametrize(
+    ("event", "bound", "epoch", "golden"),
+    [
+        (FULL, EVERYTHING, 1, GOLDEN_FULL),
+        (BARE, NOTHING_SEALED, 1, GOLDEN_BARE),
+        (
+            replace(BARE, service="UPS Ground"),
+            NOTHING_SEALED,
+            1,
+            GOLDEN_BARE.replace(b'"shipment_id"', b'"service":"UPS Ground","shipment_id"'),
         ),
-        epoch=epoch,
+        (
+            BARE,
+            NOTHING_SEALED,
+            2,
+            GOLDEN_BARE.replace(b'"entry":"event",', b'"entry":"event","epoch":2,'),
+        ),
+    ],
+    ids=["every field", "no optional field", "a service adds its member", "a later epoch"],
+)
+def test_an_event_has_its_landed_bytes(
+    event: Event, bound: dict[str, Any], epoch: int, golden: bytes
+) -> None:
+    document = event_document(
+        event, source=SOURCE, shipment_id=SHIPMENT, version=3, recorded_at=RECORDED, **bound
     )
-    return entry.canonical
-
-
-def test_an_event_with_every_field() -> None:
-    got = canonical(
-        FULL, previous_hash=b"\x01" * 32, part_commitment=b"\x02" * 32, signer_digest=b"\x03" * 16
-    )
-    assert got == GOLDEN_FULL
-
-
-def test_a_service_adds_its_member_and_changes_no_other_byte() -> None:
-    got = canonical(
-        replace(BARE, service="UPS Ground"),
-        previous_hash=NO_PREVIOUS,
-        part_commitment=None,
-        signer_digest=None,
-    )
-    assert got == GOLDEN_BARE.replace(b'"shipment_id"', b'"service":"UPS Ground","shipment_id"')
-
-
-def test_an_event_with_no_optional_field() -> None:
-    assert (
-        canonical(BARE, previous_hash=NO_PREVIOUS, part_commitment=None, signer_digest=None)
-        == GOLDEN_BARE
-    )
-
-
-def test_an_event_of_a_later_epoch_names_it_among_its_fields() -> None:
-    got = canonical(
-        BARE, previous_hash=NO_PREVIOUS, part_commitment=None, signer_digest=None, epoch=2
-    )
-    assert got == GOLDEN_BARE.replace(b'"entry":"event",', b'"entry":"event","epoch":2,')
+    assert leaf(document, epoch=epoch).canonical == golden
 
 
 def test_an_entry_of_a_later_epoch_has_another_leaf_hash() -> None:

@@ -11,67 +11,65 @@ from events.parsing.rejections import LISTED_MAX, Rejections
 from events.vocabulary import Kind, Status
 from tests.events.carriers.carrier_fixtures import read
 
+EMPTY: list[object] = [None, "", [], {}, {"event": []}]
 EVENT: JsonObject = {"at": "2026-03-01T10:00:00Z", "code": "A"}
 
 
 @pytest.mark.parametrize(
-    "parent",
+    ("parent", "name", "found", "rejected"),
     [
-        {"trackingEvents": [EVENT]},
-        {"trackingEvents": EVENT},
-        {"tracking_events": [EVENT]},
-        {"TrackingEvents": [EVENT]},
-        {"tracking-events": {"event": [EVENT]}},
+        # each of its shapes and spellings
+        *(
+            (parent, "trackingEvents", [(0, EVENT)], [])
+            for parent in [
+                {"trackingEvents": [EVENT]},
+                {"trackingEvents": EVENT},
+                {"tracking_events": [EVENT]},
+                {"TrackingEvents": [EVENT]},
+                {"tracking-events": {"event": [EVENT]}},
+            ]
+        ),
+        # an empty list under its name
+        *(({"events": empty, "other": [EVENT]}, "events", [], []) for empty in EMPTY),
+        # an object that may say that there is nothing
+        *(
+            (parent, "events", [], [])
+            for parent in [
+                {"code": "NOT_FOUND", "parcel": {"number": "1"}},
+                {"number": {"value": "1"}, "error": {"code": 404}},
+                {"success": False, "parcel": {"number": "1"}},
+                {
+                    "timestamp": "2026-03-01T10:00:00Z",
+                    "status": 404,
+                    "error": "Not Found",
+                    "path": "/",
+                },
+            ]
+        ),
+        # any other object
+        *(
+            (parent, "events", [], ["/shipments/0/events"])
+            for parent in [
+                {},
+                {"number": "1"},
+                {"scans": [EVENT]},
+                {"number": {"value": "1"}},
+                {"error": [], "scans": [EVENT]},
+                {"code": 200, "message": "success", "scans": [{"code": "A"}]},
+                {"message": "Not all were found", "scans": [EVENT]},
+                {"status": {"message": "Delivered", "id": 11}},
+                {"date": "2026-03-01", "number": "1"},
+            ]
+        ),
     ],
 )
-def test_a_list_is_read_in_each_of_its_shapes_and_spellings(parent: JsonObject) -> None:
+def test_a_list_is_read_or_says_that_there_is_nothing_or_its_absence_is_a_rejection(
+    parent: JsonObject, name: str, found: list[tuple[int, JsonObject]], rejected: list[str]
+) -> None:
     rejections = Rejections()
-    assert objects_at(parent, "trackingEvents", "", rejections) == [(0, EVENT)]
-    assert not rejections
-    assert not rejections.says_nothing
-
-
-@pytest.mark.parametrize("empty", [None, "", [], {}, {"event": []}])
-def test_an_empty_list_under_its_name_says_that_there_is_nothing(empty: object) -> None:
-    rejections = Rejections()
-    assert objects_at({"events": empty, "other": [EVENT]}, "events", "", rejections) == []
-    assert not rejections
-    assert rejections.says_nothing
-
-
-@pytest.mark.parametrize(
-    "parent",
-    [
-        {"code": "NOT_FOUND", "parcel": {"number": "1"}},
-        {"number": {"value": "1"}, "error": {"code": 404}},
-        {"success": False, "parcel": {"number": "1"}},
-        {"timestamp": "2026-03-01T10:00:00Z", "status": 404, "error": "Not Found", "path": "/"},
-    ],
-)
-def test_an_object_without_its_list_may_say_that_there_is_nothing(parent: JsonObject) -> None:
-    rejections = Rejections()
-    assert objects_at(parent, "events", "", rejections) == []
-    assert not rejections
-
-
-@pytest.mark.parametrize(
-    "parent",
-    [
-        {},
-        {"number": "1"},
-        {"scans": [EVENT]},
-        {"number": {"value": "1"}},
-        {"error": [], "scans": [EVENT]},
-        {"code": 200, "message": "success", "scans": [{"code": "A"}]},
-        {"message": "Not all were found", "scans": [EVENT]},
-        {"status": {"message": "Delivered", "id": 11}},
-        {"date": "2026-03-01", "number": "1"},
-    ],
-)
-def test_any_other_object_without_its_list_is_a_rejection(parent: JsonObject) -> None:
-    rejections = Rejections()
-    assert objects_at(parent, "events", "/shipments/0", rejections) == []
-    assert [rejection.pointer for rejection in rejections] == ["/shipments/0/events"]
+    assert objects_at(parent, name, "/shipments/0", rejections) == found
+    assert [rejection.pointer for rejection in rejections] == rejected
+    assert rejections.says_nothing is (not found and not rejected)
 
 
 def test_the_absence_of_a_list_that_need_not_be_there_is_a_rejection_where_another_list_is_dated() -> (

@@ -1,6 +1,6 @@
 import re
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -20,67 +20,67 @@ WITHIN_AMERICA: Final = Journey(
 )
 
 
-def zone(
-    place: EventPlace,
-    journey: Journey = NO_JOURNEY,
-    *,
-    country: str | None = None,
-    airports: bool = False,
-) -> str | None:
-    found = zone_of_scan(place, journey, country=country, airports=airports)
-    return found and found.zone.key
+CANADA: Final = EventPlace(country="CA")
+PAMPLONA: Final = EventPlace(city="Pamplona", facility="PNA")
 
 
 @pytest.mark.parametrize(
-    ("city", "expected"),
+    ("place", "known", "expected"),
     [
-        ("North Shields", "Europe/London"),
-        ("NUERNBERG HUB", "Europe/Berlin"),
-        ("Nürnberg", "Europe/Berlin"),
-        ("Pune Sorting Center", "Asia/Kolkata"),
-        ("LAS VEGAS NV DISTRIBUTION CENTER", "America/Los_Angeles"),
-        ("ANN ARBOR, MI 48104", "America/Detroit"),
-        ("Radefeld, Germany", "Europe/Berlin"),
-        ("Rochefort (FR)", "Europe/Paris"),
-        ("Bradford", None),
-        ("Springfield", None),
-        ("深圳市", "Asia/Shanghai"),
-        ("القَاهِرَة", "Africa/Cairo"),
-        ("الرياض", "Asia/Riyadh"),
-        ("Thành phố Hồ Chí Minh", "Asia/Ho_Chi_Minh"),
-        ("กรุงเทพมหานคร", "Asia/Bangkok"),
-        ("Hub", None),
-        ("KEASBEY, NJ", "America/New_York"),
-        ("SAO PAULO, SP", "America/Sao_Paulo"),
-        ("", None),
+        # where all that bear its name agree
+        *(
+            (EventPlace(city=city), {}, expected)
+            for city, expected in [
+                ("North Shields", "Europe/London"),
+                ("NUERNBERG HUB", "Europe/Berlin"),
+                ("Nürnberg", "Europe/Berlin"),
+                ("Pune Sorting Center", "Asia/Kolkata"),
+                ("LAS VEGAS NV DISTRIBUTION CENTER", "America/Los_Angeles"),
+                ("ANN ARBOR, MI 48104", "America/Detroit"),
+                ("Radefeld, Germany", "Europe/Berlin"),
+                ("Rochefort (FR)", "Europe/Paris"),
+                ("Bradford", None),
+                ("Springfield", None),
+                ("深圳市", "Asia/Shanghai"),
+                ("القَاهِرَة", "Africa/Cairo"),
+                ("الرياض", "Asia/Riyadh"),
+                ("Thành phố Hồ Chí Minh", "Asia/Ho_Chi_Minh"),
+                ("กรุงเทพมหานคร", "Asia/Bangkok"),
+                ("Hub", None),
+                ("KEASBEY, NJ", "America/New_York"),
+                ("SAO PAULO, SP", "America/Sao_Paulo"),
+                ("", None),
+            ]
+        ),
+        # its country or region
+        (EventPlace(city="Bradford", country="GB"), {}, "Europe/London"),
+        (EventPlace(city="Springfield", region="OR"), {}, "America/Los_Angeles"),
+        (EventPlace(city="Portland", region="OR", country="US"), {}, "America/Los_Angeles"),
+        # where the shipment goes from and to
+        (EventPlace(city="Bradford"), {"journey": GERMANY_TO_BRITAIN}, "Europe/London"),
+        (EventPlace(city="Vancouver"), {"journey": Journey(CANADA, CANADA)}, "America/Vancouver"),
+        # a carrier of one country
+        (EventPlace(city="Hyderabad"), {"country": "IN"}, "Asia/Kolkata"),
+        (EventPlace(city="Nuremberg"), {"country": "IN"}, None),
+        # an airport, where the carrier's codes are such and its country fits
+        (PAMPLONA, {}, None),
+        (PAMPLONA, {"airports": True}, "Europe/Madrid"),
+        (EventPlace(facility="LHR"), {"airports": True}, "Europe/London"),
+        # NBE is an airport of Tunisia
+        (EventPlace(city="Nuernberg", facility="NBE"), {"airports": True}, "Europe/Berlin"),
+        (
+            EventPlace(country="US", city="GATEWAY", facility="SEA"),
+            {"airports": True},
+            "America/Los_Angeles",
+        ),
+        (EventPlace(country="DE", facility="SEA"), {"airports": True}, "Europe/Berlin"),
     ],
 )
-def test_a_city_without_a_country_decides_where_all_that_bear_its_name_agree(
-    city: str, expected: str | None
+def test_the_zone_of_a_scan_is_that_of_its_place(
+    place: EventPlace, known: dict[str, Any], expected: str | None
 ) -> None:
-    assert zone(EventPlace(city=city)) == expected
-
-
-def test_cities_of_one_name_are_distinguished_by_their_country_or_region() -> None:
-    assert zone(EventPlace(city="Bradford", country="GB")) == "Europe/London"
-    assert zone(EventPlace(city="Springfield", region="OR")) == "America/Los_Angeles"
-    assert zone(EventPlace(city="Portland", region="OR", country="US")) == "America/Los_Angeles"
-
-
-def test_a_city_is_looked_for_first_where_the_shipment_goes_from_and_to() -> None:
-    assert zone(EventPlace(city="Bradford"), GERMANY_TO_BRITAIN) == "Europe/London"
-    assert (
-        zone(
-            EventPlace(city="Vancouver"),
-            Journey(EventPlace(country="CA"), EventPlace(country="CA")),
-        )
-        == "America/Vancouver"
-    )
-
-
-def test_a_carrier_of_one_country_has_its_cities_there() -> None:
-    assert zone(EventPlace(city="Hyderabad"), country="IN") == "Asia/Kolkata"
-    assert zone(EventPlace(city="Nuremberg"), country="IN") is None
+    found = zone_of_scan(place, **{"journey": NO_JOURNEY, **known})
+    assert (found and found.zone.key) == expected
 
 
 @pytest.mark.parametrize(
@@ -107,20 +107,6 @@ def test_an_end_in_another_country_does_not_stand_for_a_place() -> None:
     found = zone_of_scan(EventPlace(country="AU"), WITHIN_AMERICA)
     assert found is not None
     assert (found.zone.key, found.certain, found.of_shipment) == ("Australia/Sydney", False, False)
-
-
-def test_an_airport_decides_only_where_the_carriers_codes_are_such_and_its_country_fits() -> None:
-    pamplona = EventPlace(city="Pamplona", facility="PNA")
-    assert (zone(pamplona), zone(pamplona, airports=True)) == (None, "Europe/Madrid")
-    assert zone(EventPlace(facility="LHR"), airports=True) == "Europe/London"
-    assert zone(EventPlace(city="Nuernberg", facility="NBE"), airports=True) == "Europe/Berlin", (
-        "NBE is an airport of Tunisia"
-    )
-    assert (
-        zone(EventPlace(country="US", city="GATEWAY", facility="SEA"), airports=True)
-        == "America/Los_Angeles"
-    )
-    assert zone(EventPlace(country="DE", facility="SEA"), airports=True) == "Europe/Berlin"
 
 
 def test_the_number_of_a_postal_item_names_the_country_of_its_post() -> None:
