@@ -29,7 +29,9 @@ NUMBERS = (*OLD, "1Z0007")
 async def _get(api: Any, key: str, path: str, **query: Any) -> tuple[int, bytes]:
     headers = {"Authorization": f"Bearer {key}"}
     async with api.client.get(path, headers=headers, params=query) as response:
-        return response.status, await response.read()
+        status, body = response.status, await response.read()
+    # on busy cores the process that reads archives may start more slowly than an answer may take
+    return await _get(api, key, path, **query) if b"timed_out" in body else (status, body)
 
 
 async def _pages(api: Any, key: str, path: str, **query: Any) -> list[bytes]:
