@@ -7,6 +7,7 @@ semantics differ does the standard library read again.
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
 import orjson
@@ -53,6 +54,29 @@ def read_object(body: bytes, *, otherwise: str) -> dict[str, Any]:
     if type(value) is not dict:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, otherwise)
     return value
+
+
+def json_values(body: bytes) -> Iterator[Any]:
+    """Yield the value of the body, or those of its lines where it is no JSON as a whole."""
+    try:
+        found = [read_json(body) if has_long_number(body) else orjson.loads(body)]
+    except (orjson.JSONDecodeError, UnreadableMessageError):
+        try:
+            found = [read_json(body)]
+        except UnreadableMessageError:
+            found = [*json_lines(body)]
+    yield from found
+
+
+def json_lines(body: bytes | str) -> Iterator[Any]:
+    """Yield the value of the whole, or where that is no JSON, those of the lines that are."""
+    for line in (body, *body.splitlines()):
+        try:
+            yield orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if line is body:
+            return
 
 
 def _read(body: bytes) -> Any:  # noqa: ANN401 - as read_json

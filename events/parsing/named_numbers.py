@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-import orjson
 from lxml import etree
 
 from events.errors import UnreadableMessageError
 from events.parsing.forms import form_fields
-from events.parsing.json import has_long_number, read_json
+from events.parsing.json import json_lines, json_values
 from events.parsing.text import decoded, scrub, text
 from events.parsing.xml import is_xml, read_xml
 
@@ -122,7 +121,7 @@ def _printed_in(body: bytes, declared: _Fields) -> Iterator[str]:
         else:
             # an object within a string has quotes, which are escaped there
             wraps = b"\\" in body
-            for value in _json_values(body):
+            for value in json_values(body):
                 yield from _in_json(value, declared, wraps=wraps)
     except UnreadableMessageError:
         return
@@ -140,29 +139,6 @@ def _x12_elements(body: str) -> list[dict[str, dict[str, str]]]:
         {tag: {f"{n:02}": element for n, element in enumerate(elements, start=1)}}
         for tag, *elements in segments
     ]
-
-
-def _json_values(body: bytes) -> Iterator[Any]:
-    """Yield the value of the body, or those of its lines where it is no JSON as a whole."""
-    try:
-        found = [read_json(body) if has_long_number(body) else orjson.loads(body)]
-    except (orjson.JSONDecodeError, UnreadableMessageError):
-        try:
-            found = [read_json(body)]
-        except UnreadableMessageError:
-            found = [*_json_lines(body)]
-    yield from found
-
-
-def _json_lines(body: bytes | str) -> Iterator[Any]:
-    """Yield the value of the whole, or where that is no JSON, those of the lines that are."""
-    for line in (body, *body.splitlines()):
-        try:
-            yield orjson.loads(line)
-        except orjson.JSONDecodeError:
-            continue
-        if line is body:
-            return
 
 
 def _in_json(root: object, declared: _Fields, *, wraps: bool) -> Iterator[str]:
@@ -192,7 +168,7 @@ def _in_json(root: object, declared: _Fields, *, wraps: bool) -> Iterator[str]:
             ]
         elif type(value) is str:
             waiting += [
-                (parent, wrapped) for wrapped in _json_lines(value) if type(wrapped) is not str
+                (parent, wrapped) for wrapped in json_lines(value) if type(wrapped) is not str
             ]
 
 

@@ -13,12 +13,12 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
-import orjson
 from lxml import etree
 
 from events.event import PrintedTime, Reading
 from events.parsing.formats import ISO, read_offset
 from events.parsing.forms import form_fields
+from events.parsing.json import json_values
 from events.parsing.rejections import Rejections
 from events.parsing.silence import squashed
 from events.parsing.text import text
@@ -81,7 +81,8 @@ class _Times:
 def with_printed_zones(
     readings: Sequence[Reading], body: bytes, carrier: str, rejections: Rejections
 ) -> Sequence[Reading]:
-    if not readings or not _names_zone(body.decode("latin-1")):
+    # without the zero bytes of a text in UTF-16
+    if not readings or not _names_zone(body.replace(b"\0", b"").decode("latin-1")):
         return readings
     found, times, untrue = list(readings), None, UNTRUE.get(carrier, ())
     for pointer, members in _objects(body):
@@ -187,11 +188,8 @@ def _objects(body: bytes) -> Iterator[tuple[str, Mapping[str, object]]]:
         if is_xml(content):
             yield from _of_xml(read_xml(content).root)
             continue
-        try:
-            value = orjson.loads(content)
-        except orjson.JSONDecodeError:
-            continue
-        yield from _of_json(value, "")
+        for value in json_values(content):
+            yield from _of_json(value, "")
 
 
 def _of_json(value: object, pointer: str) -> Iterator[tuple[str, dict[str, object]]]:
