@@ -12,8 +12,9 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from tests.acceptance.processes import RoleProcess, Service, until_false
+from tests.acceptance.processes import RoleProcess, Service
 from tests.acceptance.steady_pushes import SteadyPushes
+from tests.world.waiting import until
 
 ROLES = ("ingress", "api", "worker", "notifier", "sealer")
 WELL_SECONDS = 2.0
@@ -71,15 +72,12 @@ async def everything_works(service: Service, subscriber: Subscriber, pushes: Ste
     """Check that what comes from now on goes through: from the push to the subscriber, and from the
     entry to the checkpoint.
     """
-    before, sealed, acknowledged = (
-        subscriber.received,
-        await size(service),
-        len(pushes.acknowledged),
-    )
-    async with asyncio.timeout(WORK_SECONDS_MAX):
-        await until_false(lambda: same(subscriber.received <= before))
-        await until_false(lambda: size_is(service, sealed))
-        await until_false(lambda: same(len(pushes.acknowledged) <= acknowledged))
+    before, acknowledged = subscriber.received, len(pushes.acknowledged)
+    sealed = await service.value("SELECT coalesce(max(tree_size), 0) FROM statesvc.checkpoint")
+    grown = "SELECT coalesce(max(tree_size), 0) > %s FROM statesvc.checkpoint"
+    await until(lambda: subscriber.received > before, WORK_SECONDS_MAX)
+    await until(lambda: service.value(grown, sealed), WORK_SECONDS_MAX)
+    await until(lambda: len(pushes.acknowledged) > acknowledged, WORK_SECONDS_MAX)
 
 
 async def all_end_and_nothing_is_lost(
@@ -99,19 +97,6 @@ async def all_end_and_nothing_is_lost(
         " count(*) > 1) d"
     )
     assert await service.value(twice) == 0
-
-
-async def size(service: Service) -> int:
-    found: int = await service.value("SELECT coalesce(max(tree_size), 0) FROM statesvc.checkpoint")
-    return found
-
-
-async def size_is(service: Service, before: int) -> bool:
-    return await size(service) <= before
-
-
-async def same(value: bool) -> bool:  # noqa: FBT001 - so that it can be awaited
-    return value
 
 
 async def unready(service: Service, role: RoleProcess) -> list[str]:

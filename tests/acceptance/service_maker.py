@@ -3,13 +3,14 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.acceptance.processes import Service
 from tests.world import pgbouncer, postgres
 
-ServiceMaker = Callable[..., Awaitable[Service]]
+ServiceMaker = Callable[..., Awaitable[Any]]
 
 
 @pytest.fixture

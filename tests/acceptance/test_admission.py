@@ -3,17 +3,16 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 
 from tests.acceptance.processes import BOOTSTRAP_KEY, RoleProcess, Service
+from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import ups_alert
 
-ServiceMaker = Callable[..., Any]
 HALF = b"POST /v1/webhooks/ups HTTP/1.1\r\nHost: statesvc\r\nContent-Le"
 HALF_OPEN = 1_100
 FILES = 1_024

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, LiteralString
@@ -12,6 +12,7 @@ from psycopg import AsyncConnection, sql
 from psycopg.conninfo import make_conninfo
 
 from tests.acceptance.processes import Service, running
+from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import Message, messages
 from tests.world import postgres
 from tests.world.database import without_triggers
@@ -21,8 +22,6 @@ _TABLES = """
     SELECT c.oid::regclass::text FROM pg_class c
     WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition"""
 VOLATILE = ("version", "recorded_at", "sealed_at", "log_index")
-
-ServiceMaker = Callable[..., Any]
 
 
 async def _post_all(service: Service, batch: list[Message]) -> None:

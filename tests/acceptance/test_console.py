@@ -8,10 +8,9 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.acceptance.processes import BOOTSTRAP_KEY, Service
+from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import ups_alert
 from tests.world import browser
-
-ServiceMaker = Callable[..., Any]
 
 
 async def log_in(page: Page, url: str, key: str, *, may_change: bool = False) -> None:

@@ -1,19 +1,25 @@
 """Workers that die, are told to go, or are killed by a message; ids with other facts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram
 from statesvc.roles.supervisor.start_child import spawn
 from tests.acceptance.killer import DEADLY
-from tests.acceptance.processes import Service, until_false
+from tests.acceptance.processes import Service
+from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import messages
+from tests.world.waiting import until
 from tests.world.worker_harness import CARRIER_ID, push_body
 
-ServiceMaker = Callable[..., Any]
+LEASED_OR_EMPTY = (
+    "SELECT EXISTS (SELECT FROM statesvc.inbox WHERE token IS NOT NULL) OR NOT EXISTS (SELECT FROM"
+    " statesvc.inbox)"
+)
+DEATHS = 5
+BYSTANDERS = 40
 LEASE_SECONDS = "3"
 SHORT_LEASE = {
     "STATESVC_WORKER_LEASE_SECONDS": LEASE_SECONDS,
@@ -66,23 +72,12 @@ async def test_a_worker_killed_in_the_middle_of_a_batch_loses_and_doubles_nothin
         acknowledged = await push(service, 600)
         for _ in range(3):
             (worker,) = await service.start("worker")
-            async with asyncio.timeout(20):
-                # a lease, or nothing left to lease
-                idle = (
-                    "SELECT EXISTS (SELECT FROM statesvc.inbox) AND NOT EXISTS (SELECT FROM"
-                    " statesvc.inbox WHERE token IS NOT NULL)"
-                )
-                # the same query each time
-                await until_false(lambda: service.value(idle), pause_seconds=0.001)  # noqa: B023
+            await until(lambda: service.value(LEASED_OR_EMPTY), pause_seconds=0.001)
             worker.kill()
             await worker.exit_code()
         await service.start("worker")
         await service.drained(90)
         await assert_each_took_effect_once(service, acknowledged)
-
-
-DEATHS = 5
-BYSTANDERS = 40
 
 
 class KillerService(Service):
@@ -120,8 +115,8 @@ async def test_a_message_that_kills_its_worker_is_given_up_after_five_and_its_ba
             body = push_body({"number": f"N{number}", "status": "in_transit"})
             assert (await service.webhook(CARRIER_ID, body))[0] == 200
         async with supervised_worker(service):
-            async with asyncio.timeout(60):
-                await until_false(lambda: service.value("SELECT count(*) > 1 FROM statesvc.inbox"))
+            few = "SELECT count(*) <= 1 FROM statesvc.inbox"
+            await until(lambda: service.value(few), 60)
             # pushed while the killer still kills: it waits for nobody
             assert (
                 await service.webhook(

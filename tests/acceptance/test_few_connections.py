@@ -15,11 +15,12 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from tests.acceptance.all_roles import all_roles, same
-from tests.acceptance.processes import Service, until_false
+from tests.acceptance.all_roles import all_roles
+from tests.acceptance.processes import Service
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.steady_pushes import steady_pushes
 from tests.world.postgres import Server
+from tests.world.waiting import until
 
 # five roles, and their start
 pytestmark = pytest.mark.timeout(400)
@@ -85,8 +86,7 @@ async def test_all_pushes_are_notified_and_the_kill_switch_finds_a_place(
             assert exit_code == 0, errors
             await asyncio.sleep(SECONDS / 2)
         assert [answer for answer in pushes.answers if answer.status != 200] == []
-        async with asyncio.timeout(60):
-            await until_false(lambda: same(subscriber.received < len(pushes.answers)))
+        await until(lambda: subscriber.received >= len(pushes.answers), 60)
         # by a process of its own, with a connection more
         assert (await service.get("/v1/shipments/canonical/SP00000001/evidence"))[0] == 200
         found = await connections_found(service, **mine)

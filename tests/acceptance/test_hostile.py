@@ -4,7 +4,6 @@ why, or refused by size.
 
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,9 +13,8 @@ from events.carriers import CARRIERS
 from tests.acceptance.corpus_folder import CORPUS, needs_corpus
 from tests.acceptance.posting import post_webhook
 from tests.acceptance.processes import Service, running
+from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import ups_alert
-
-ServiceMaker = Callable[..., Any]
 
 MIB: Final = 1 << 20
 EMPTY: Final = "empty"

@@ -3,18 +3,16 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from psycopg import AsyncConnection, sql
 
 from tests.acceptance.processes import Service, until_false
+from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import ups_alert
 from tests.world import postgres
 
-ServiceMaker = Callable[..., Any]
 STATEMENTS_A_MINUTE_MAX = 60
 MEASURED_SECONDS = 10
 QUIET_SECONDS = 1.5

@@ -1,13 +1,10 @@
 """The service with its master key in a KMS: a real program wraps, real processes start by it."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import ups_alert
 from tests.statesvc.database.kms.test_kms import program
-
-ServiceMaker = Callable[..., Any]
 
 
 async def test_a_webhook_is_sealed_and_read_by_keys_that_a_program_unwraps(

@@ -18,11 +18,12 @@ from psycopg.conninfo import make_conninfo
 
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.postgres_programs import EmbeddedServerError, programs
-from tests.acceptance.all_roles import ROLES, all_roles, same, well_again
+from tests.acceptance.all_roles import ROLES, all_roles, well_again
 from tests.acceptance.forced_settings import LIMITS, PARSING
-from tests.acceptance.processes import RoleProcess, Service, until_false
+from tests.acceptance.processes import RoleProcess, Service
 from tests.acceptance.steady_pushes import steady_pushes
 from tests.world.ports import free_port
+from tests.world.waiting import until
 
 # a server of their own, five roles
 pytestmark = [pytest.mark.timeout(500), pytest.mark.usefixtures("own_processes")]
@@ -150,14 +151,10 @@ async def test_everything_works_with_a_master_that_is_no_superuser(
                 master.execute("SET ROLE statesvc_owner")
                 master.execute(f"ALTER DATABASE statesvc SET {name} = '{value}'".encode())
         async with all_roles(service) as (roles, subscriber):
-            async with (
-                steady_pushes(service, roles[0], per_second=100) as pushes,
-                asyncio.timeout(60),
-            ):
-                await until_false(lambda: same(len(pushes.answers) < MESSAGES))
+            async with steady_pushes(service, roles[0], per_second=100) as pushes:
+                await until(lambda: len(pushes.answers) >= MESSAGES, 60)
             assert {answer.status for answer in pushes.answers} == {200}
-            async with asyncio.timeout(60):
-                await until_false(lambda: same(subscriber.received < len(pushes.answers)))
+            await until(lambda: subscriber.received >= len(pushes.answers), 60)
             assert await failures(service) == []
             for command in (
                 ("verify", "--processes", "2"),
@@ -244,16 +241,14 @@ async def test_a_rotated_password_needs_no_restart_and_no_push_is_lost(tmp_path:
                             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename ="
                             " 'statesvc_service'"
                         )
-                    async with asyncio.timeout(60):
-                        await until_false(lambda: same(not all_say_that_they_may_not_log_in(roles)))
+                    await until(lambda: all_say_that_they_may_not_log_in(roles), 60)
                 write("of-today")
                 since = asyncio.get_running_loop().time()
                 await well_again(pushes, since, within=3)
                 assert (await service.run("queue"))[0] == 0
                 assert (await service.run("verify", "--processes", "2"))[0] == 0
             expected = len(pushes.acknowledged)
-            async with asyncio.timeout(60):
-                await until_false(lambda: same(subscriber.received < expected))
+            await until(lambda: subscriber.received >= expected, 60)
             settled = {
                 str(row[0]) for row in await service.rows("SELECT message_id FROM statesvc.message")
             }

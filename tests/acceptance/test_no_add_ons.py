@@ -1,12 +1,11 @@
 """The service with every add-on switched off."""
 
-import asyncio
 from pathlib import Path
 
-from tests.acceptance.all_roles import all_roles, same
-from tests.acceptance.processes import until_false
+from tests.acceptance.all_roles import all_roles
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import ups_alert
+from tests.world.waiting import until
 
 NUMBER = "1ZALONE000000001"
 
@@ -18,8 +17,7 @@ async def test_without_add_ons_a_push_is_read_answered_and_notified(
     async with all_roles(service) as (_, subscriber):
         pushed = ups_alert(NUMBER, "I/OT", day=3, minute=300)
         assert (await service.webhook("ups", pushed.body))[0] == 200
-        async with asyncio.timeout(60):
-            await until_false(lambda: same(subscriber.received == 0))
+        await until(lambda: subscriber.received, 60)
         _, shipment = await service.get(f"/v1/shipments/ups/{NUMBER}")
         assert shipment["status"] == "out_for_delivery"
         status, problem = await service.get("/console")

@@ -2,13 +2,10 @@
 acceptance test that way.
 """
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.test_crash import assert_each_took_effect_once, push
-
-ServiceMaker = Callable[..., Any]
 
 
 async def test_each_message_takes_effect_once_behind_a_pooler(

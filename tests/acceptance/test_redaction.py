@@ -18,10 +18,11 @@ from events.carriers import CARRIERS
 from tests.acceptance.corpus_folder import CORPUS
 from tests.acceptance.leaking import FORCED, FORCED_APPEND
 from tests.acceptance.personal_values import distinctive, excerpt, leaks, values_of
-from tests.acceptance.processes import BOOTSTRAP_KEY, MASTER_KEY, UPS_SECRET, Service, until_false
+from tests.acceptance.processes import BOOTSTRAP_KEY, MASTER_KEY, UPS_SECRET, Service
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import ups_alert
 from tests.world.collector import Collector, collecting, settings_for
+from tests.world.waiting import until
 
 FIXTURES: Final = Path(__file__).parents[1] / "events" / "carriers" / "fixtures"
 PERSON: Final = {
@@ -218,8 +219,7 @@ async def test_nothing_personal_of_any_body_leaves(
         await _push(service, bodies, answers)
         await _wrong_calls(service, answers)
         await service.drained()
-        async with asyncio.timeout(30):
-            await until_false(lambda: _is_silent(collector))
+        await until(lambda: collector.notified and [*collector.named("statesvc.deliver")])
         heard = await _heard(service, collector, answers)
     assert "RuntimeError" in heard["what dead letters say"], "what was to fail did"
     assert "InvalidTextRepresentation" in heard["logs"]
@@ -232,7 +232,3 @@ async def test_nothing_personal_of_any_body_leaves(
     }
     assert len(values) > 300
     assert {where: some for where, some in found.items() if some} == {}
-
-
-async def _is_silent(collector: Collector) -> bool:
-    return not collector.notified or not list(collector.named("statesvc.deliver"))

@@ -9,7 +9,7 @@ import pty
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,12 @@ from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.database.wakeups.wakeup import INBOX, notify
 from statesvc.ingress.group_commit import put
-from tests.acceptance.processes import MASTER_KEY, ROOT, Service, until_false
+from tests.acceptance.processes import MASTER_KEY, ROOT, Service
+from tests.acceptance.service_maker import ServiceMaker
 from tests.statesvc.repair.dead_letters.planted import unread
+from tests.world.waiting import until
 from tests.world.worker_harness import CARRIER_ID, push_body
 
-ServiceMaker = Callable[..., Any]
 REPLAY = ("dead-letters", "replay", "--carrier", CARRIER_ID)
 FAILED = (*REPLAY, "--cause", "normalizer_failed", "--why", "normalizer mended")
 PUT_AT_ONCE = 500
@@ -220,9 +221,8 @@ async def test_a_replay_that_is_killed_at_any_time_loses_and_doubles_nothing(
 ) -> None:
     async with dead_letters(service_maker, tmp_path, 500) as service:
         process = await service.begin(*FAILED)
-        async with asyncio.timeout(30):
-            waits = "SELECT count(*) < 1 FROM statesvc.dead_letter WHERE resolved_at IS NOT NULL"
-            await until_false(lambda: service.value(waits), pause_seconds=0.001)
+        began = "SELECT EXISTS (SELECT FROM statesvc.dead_letter WHERE resolved_at IS NOT NULL)"
+        await until(lambda: service.value(began), pause_seconds=0.001)
         process.kill()
         await process.wait()
         assert (await service.document(*FAILED))["ended"] == "done"

@@ -18,10 +18,11 @@ from psycopg import AsyncConnection
 
 from statesvc.addons.expectations.watcher import observe_never_heard
 from statesvc.database.migrator import migrate
-from tests.acceptance.processes import Service, until_false
+from tests.acceptance.processes import Service
 from tests.acceptance.stories import ups_alert
 from tests.world.cluster import Cluster
 from tests.world.feed_reader import FeedReader
+from tests.world.waiting import until
 
 ROLES = ("api", "worker", "notifier", "sealer")
 PERSON = "Zebedee Quux"
@@ -100,14 +101,7 @@ async def hours_pass(service: Service, hours: int) -> None:
 
 
 async def sealed(service: Service) -> None:
-    async with asyncio.timeout(30):
-        await until_false(lambda: service.value("SELECT EXISTS (SELECT FROM statesvc.unsealed)"))
-
-
-async def until(what: Any, *, seconds: float = 60) -> None:
-    async with asyncio.timeout(seconds):
-        while not what():  # noqa: ASYNC110 - other processes decide
-            await asyncio.sleep(0.05)
+    await until(lambda: service.value("SELECT NOT EXISTS (SELECT FROM statesvc.unsealed)"))
 
 
 async def readiness(service: Service) -> dict[str, str]:
@@ -222,10 +216,7 @@ async def refuses(service: Service, taking: Subscriber, loss: Loss) -> None:
     still taken and applied.
     """
     await service.spawn("sealer")
-    async with asyncio.timeout(30):
-        await until_false(
-            lambda: service.value("SELECT NOT EXISTS (SELECT FROM statesvc.sealing_refusal)")
-        )
+    await until(lambda: service.value("SELECT EXISTS (SELECT FROM statesvc.sealing_refusal)"))
     for role in ("api", "worker", "notifier"):
         await service.spawn(role)
     await say_when_up(service, BEFORE, "X/WX", 420)

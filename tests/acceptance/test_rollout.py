@@ -4,17 +4,18 @@ corrected by one command.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.processes import Service, until_false
+from tests.acceptance.processes import Service
+from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.test_crash import assert_each_took_effect_once
 from tests.statesvc.reading.planted import MISREAD
+from tests.world.waiting import until
 from tests.world.worker_harness import CARRIER_ID, push_body
 
-ServiceMaker = Callable[..., Any]
 PARCELS = 300
 
 
@@ -97,12 +98,8 @@ async def test_turned_back_under_load_nothing_claimed_later_is_read_by_the_candi
     async with three_workers(service_maker, tmp_path) as service:
         await service.command("rollout", "set", CARRIER_ID, "--candidate", "2", "--percent", "50")
         pushing = asyncio.create_task(service.push(range(5)))
-        async with asyncio.timeout(30):
-            await until_false(
-                lambda: service.value(
-                    "SELECT count(*) < 50 FROM statesvc.event WHERE normalizer = 'acme@2'"
-                )
-            )
+        read = "SELECT count(*) >= 50 FROM statesvc.event WHERE normalizer = 'acme@2'"
+        await until(lambda: service.value(read))
         await service.change_rollout(percent=0, why="it reads deliveries that are none")
         looked = await service.rows(
             "SELECT statesvc.clock(), ARRAY(SELECT message_id FROM statesvc.inbox WHERE token IS"

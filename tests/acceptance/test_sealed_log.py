@@ -5,7 +5,6 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,13 @@ from psycopg.conninfo import conninfo_to_dict
 from events.merkle.checkpoint import VerifierKey, open_checkpoint, read_checkpoint
 from events.merkle.proof import verify_inclusion
 from statesvc.database.log_guard import install_guard
-from tests.acceptance.processes import Service, until_false
+from tests.acceptance.processes import Service
+from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import ups_alert
 from tests.world.postgres import Server
 from tests.world.stamping import make_tsa, serving
+from tests.world.waiting import until
 from tests.world.witness import OtherWitness
-
-ServiceMaker = Callable[..., Any]
 
 
 async def test_a_webhook_is_proved_within_a_second_and_a_change_is_found(
@@ -147,7 +146,7 @@ async def test_heads_are_stamped_cosigned_and_kept_elsewhere_and_an_auditor_veri
             )
             assert status == 200
 
-            async def is_missing() -> bool:
+            async def is_there() -> bool:
                 covered = "SELECT coalesce(max(tree_size), 0) FROM statesvc.checkpoint"
                 size = await service.value(covered)
                 stamped = await service.value("SELECT count(*) FROM statesvc.checkpoint_stamp")
@@ -155,7 +154,7 @@ async def test_heads_are_stamped_cosigned_and_kept_elsewhere_and_an_auditor_veri
                     "SELECT count(tree_size) FROM statesvc.cosigned_head"
                 )
                 latest = shelf / "latest"
-                return not (
+                return bool(
                     size
                     and stamped
                     and witnessed
@@ -163,8 +162,7 @@ async def test_heads_are_stamped_cosigned_and_kept_elsewhere_and_an_auditor_veri
                     and read_checkpoint(latest.read_text()).size == size
                 )
 
-            async with asyncio.timeout(30):
-                await until_false(is_missing)
+            await until(is_there)
             said = await verdict_of(
                 mine.auditor_dsn,
                 "--checkpoint",

@@ -4,7 +4,7 @@ leases go back.
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,12 @@ from typing import Any
 import aiohttp
 from psycopg import AsyncConnection
 
-from tests.acceptance.processes import RoleProcess, Service, until_false
+from tests.acceptance.processes import RoleProcess, Service
+from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.slow_request import slow_request
 from tests.acceptance.stories import ups_alert
 from tests.acceptance.test_crash import assert_each_took_effect_once, push
-
-ServiceMaker = Callable[..., Any]
+from tests.world.waiting import until
 
 
 def scan(place: int) -> bytes:
@@ -31,15 +31,9 @@ async def start_program(service: Service, name: str) -> RoleProcess:
     return role
 
 
-async def is_ready(role: RoleProcess, session: aiohttp.ClientSession) -> bool:
+async def is_unready(role: RoleProcess, session: aiohttp.ClientSession) -> bool:
     async with session.get(f"{role.url}/readyz") as answer:
-        return answer.status == 200
-
-
-async def until_logged(role: RoleProcess, text: str) -> None:
-    async with asyncio.timeout(20):
-        while text not in role.log.read_text():  # noqa: ASYNC110 - another process writes it
-            await asyncio.sleep(0.02)
+        return answer.status != 200
 
 
 async def test_the_api_serves_on_while_it_is_not_ready_and_answers_every_request_that_it_took(
@@ -65,8 +59,7 @@ async def test_the_api_serves_on_while_it_is_not_ready_and_answers_every_request
         async with slow_request(api.port, "fedex", b"{}  ") as slow:
             await asyncio.sleep(0.2)
             api.send(signal.SIGTERM)
-            async with asyncio.timeout(5):
-                await until_false(lambda: is_ready(api, service.session))
+            await until(lambda: is_unready(api, service.session), 5)
             is_told.set()
             await asyncio.sleep(0.3)
             is_gone.set()
@@ -95,14 +88,6 @@ async def leased(service: Service) -> int:
     return count
 
 
-async def until_leased(service: Service) -> None:
-    async def none() -> bool:
-        return await leased(service) == 0
-
-    async with asyncio.timeout(20):
-        await until_false(none)
-
-
 async def test_a_worker_finishes_the_batch_that_it_has_begun_and_claims_no_other(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
@@ -114,9 +99,9 @@ async def test_a_worker_finishes_the_batch_that_it_has_begun_and_claims_no_other
         acknowledged = await push(service, 120)
         async with log_locked(service) as lock:
             worker = await start_program(service, "worker")
-            await until_leased(service)
+            await until(lambda: leased(service))
             worker.send(signal.SIGTERM)
-            await until_logged(worker, '"stopping"')
+            await until(lambda: '"stopping"' in worker.log.read_text())
             begun = await leased(service)
             await asyncio.sleep(0.3)
             assert worker.process.returncode is None

@@ -9,7 +9,6 @@ import pty
 import re
 import signal
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -23,6 +22,7 @@ from statesvc.addons.demo.parcels import ParcelStep, invent
 from statesvc.roles.supervisor.child_plan import CHILDREN, ROLES
 from tests.acceptance.slow_request import slow_request
 from tests.world.ports import free_port, port_for_up
+from tests.world.waiting import has_ended, until
 
 SECRET = "up-test-credential"
 ON_A_TERMINAL = (
@@ -133,12 +133,6 @@ class Running:
 @pytest.fixture
 def running(own_processes: None, tmp_path: Path) -> Running:  # noqa: ARG001 - a mark
     return Running(tmp_path)
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    async with asyncio.timeout(START_SECONDS):
-        while not happened():  # noqa: ASYNC110 - other processes make it happen
-            await asyncio.sleep(0.1)
 
 
 async def end(process: asyncio.subprocess.Process) -> int:
@@ -288,7 +282,7 @@ async def test_a_second_sigterm_aborts_everything(running: Running) -> None:
             assert process.returncode is None
             process.send_signal(signal.SIGTERM)
             assert await asyncio.wait_for(process.wait(), STOP_SECONDS) == 1
-        assert not any(is_running(pid) for pid in roles)
+        assert all(has_ended(pid) for pid in roles)
         assert running.lines("child_killed") == []
     finally:
         await end(process)
@@ -341,11 +335,3 @@ async def is_gone(running: Running) -> None:
     code, told = await running.command("doctor")
     assert code == 0, told
     assert "not running" in told
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -5,11 +5,8 @@ from dataclasses import replace
 import pytest
 
 from events.carriers import CARRIERS
-from tests.statesvc.conftest import owner, pool, service
 from tests.world.shell import use
 from tests.world.worker_harness import WorkerHarness
-
-__all__ = ["owner", "pool", "service"]
 
 
 @pytest.fixture

@@ -75,15 +75,14 @@ async def _write(connection: AsyncConnection[Any], table: str, recorded_at: str)
     return batch_id
 
 
-async def test_a_batch_of_every_partition_waits_to_be_sealed(database: Any) -> None:
+async def test_a_batch_of_every_partition_waits_to_be_sealed(
+    database: Any, owner: AsyncConnection[Any]
+) -> None:
     await database.clock.advance(90 * 24 * 3600)
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        partitions = await (await owner.execute(PARTITIONS.encode())).fetchall()
-        assert len(partitions) > 5
-        written = [
-            await _write(owner, table, f"{begins}::timestamptz") for table, begins in partitions
-        ]
-        waiting = await (await owner.execute(WAITING)).fetchall()
+    partitions = await (await owner.execute(PARTITIONS.encode())).fetchall()
+    assert len(partitions) > 5
+    written = [await _write(owner, table, f"{begins}::timestamptz") for table, begins in partitions]
+    waiting = await (await owner.execute(WAITING)).fetchall()
     assert [batch_id for (batch_id,) in waiting] == sorted(written)
 
 
@@ -94,12 +93,13 @@ NAMELESS = """
 """Tables whose rows nothing identifies."""
 
 
-async def test_each_table_has_a_key_or_says_that_its_whole_row_is_one(database: Database) -> None:
-    async with await psycopg.AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        assert await (await owner.execute(NAMELESS)).fetchall() == []
-        # what the statement above would find
-        await owner.execute("ALTER TABLE statesvc.shipment_touched REPLICA IDENTITY DEFAULT")
-        assert await (await owner.execute(NAMELESS)).fetchall() == [("shipment_touched",)]
+async def test_each_table_has_a_key_or_says_that_its_whole_row_is_one(
+    owner: AsyncConnection[Any],
+) -> None:
+    assert await (await owner.execute(NAMELESS)).fetchall() == []
+    # what the statement above would find
+    await owner.execute("ALTER TABLE statesvc.shipment_touched REPLICA IDENTITY DEFAULT")
+    assert await (await owner.execute(NAMELESS)).fetchall() == [("shipment_touched",)]
 
 
 SAMPLED_MORE = """
@@ -114,20 +114,18 @@ async def _sampled_more(owner: psycopg.AsyncConnection[tuple[str]]) -> list[str]
     return [column for (column,) in await (await owner.execute(SAMPLED_MORE)).fetchall()]
 
 
-async def test_each_table_is_sampled_little_and_its_bytes_not_at_all(database: Database) -> None:
+async def test_each_table_is_sampled_little_and_its_bytes_not_at_all(
+    owner: AsyncConnection[Any],
+) -> None:
     # a migration that makes a table asks for it: SELECT statesvc.sample_little('statesvc.name')
-    async with await psycopg.AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        assert await _sampled_more(owner) == []
+    assert await _sampled_more(owner) == []
 
 
-async def test_new_partitions_are_sampled_little_too(database: Database) -> None:
-    async with await psycopg.AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        await owner.execute("UPDATE statesvc.partitioned SET steps_ahead = steps_ahead + 1")
-        made = await (await owner.execute("SELECT * FROM statesvc.ensure_partitions()")).fetchall()
-        assert made
-        assert await _sampled_more(owner) == []
-        # what the tests above would find
-        await owner.execute(
-            "ALTER TABLE statesvc.inbox ALTER COLUMN received_at SET STATISTICS 100"
-        )
-        assert await _sampled_more(owner) == ["inbox.received_at"]
+async def test_new_partitions_are_sampled_little_too(owner: AsyncConnection[Any]) -> None:
+    await owner.execute("UPDATE statesvc.partitioned SET steps_ahead = steps_ahead + 1")
+    made = await (await owner.execute("SELECT * FROM statesvc.ensure_partitions()")).fetchall()
+    assert made
+    assert await _sampled_more(owner) == []
+    # what the tests above would find
+    await owner.execute("ALTER TABLE statesvc.inbox ALTER COLUMN received_at SET STATISTICS 100")
+    assert await _sampled_more(owner) == ["inbox.received_at"]

@@ -92,19 +92,20 @@ async def test_what_destroys_is_not_for_everybody(database: Any) -> None:
     assert all(by_service for _, by_service, _ in found.values())
 
 
-async def test_prepared_calls_go_on_with_the_new_functions(database: Any) -> None:
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as worker:
-        for last in (False, True):
-            for _ in range(3):
-                await worker.execute(
-                    "SELECT * FROM statesvc.claim('w', 1, interval '1 s')", prepare=True
-                )
-                await worker.execute("SELECT statesvc.next_due()", prepare=True)
-            if not last:
-                await rows(
-                    database.owner_dsn,
-                    "UPDATE statesvc.schema_functions SET sha256 = 'of an older text'",
-                )
-                assert len(
-                    (await migrate(database.owner_dsn, database.service_dsn)).applied
-                ) == len(FILES)
+async def test_prepared_calls_go_on_with_the_new_functions(
+    database: Any, service: AsyncConnection[Any]
+) -> None:
+    for last in (False, True):
+        for _ in range(3):
+            await service.execute(
+                "SELECT * FROM statesvc.claim('w', 1, interval '1 s')", prepare=True
+            )
+            await service.execute("SELECT statesvc.next_due()", prepare=True)
+        if not last:
+            await rows(
+                database.owner_dsn,
+                "UPDATE statesvc.schema_functions SET sha256 = 'of an older text'",
+            )
+            assert len((await migrate(database.owner_dsn, database.service_dsn)).applied) == len(
+                FILES
+            )

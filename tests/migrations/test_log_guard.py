@@ -174,47 +174,44 @@ async def test_migrations_announce_themselves(database: Any, tmp_path: Path) -> 
     ]
 
 
-async def test_nothing_of_the_owners_runs_as_superuser(database: Any) -> None:
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        # whatever the owner makes of its own functions runs with the rights of the guard's role
+async def test_nothing_of_the_owners_runs_as_superuser(
+    database: Any, owner: AsyncConnection[Any]
+) -> None:
+    # whatever the owner makes of its own functions runs with the rights of the guard's role
+    await owner.execute("SELECT statesvc.announce_log_ddl('mischief')")
+    await owner.execute("CREATE TABLE statesvc.seen (who text)")
+    await owner.execute("GRANT INSERT ON statesvc.seen TO PUBLIC")
+    async with owner.transaction():
         await owner.execute("SELECT statesvc.announce_log_ddl('mischief')")
-        await owner.execute("CREATE TABLE statesvc.seen (who text)")
-        await owner.execute("GRANT INSERT ON statesvc.seen TO PUBLIC")
-        async with owner.transaction():
-            await owner.execute("SELECT statesvc.announce_log_ddl('mischief')")
-            await owner.execute(
-                "CREATE OR REPLACE FUNCTION statesvc.await_sealing() RETURNS trigger LANGUAGE"
-                " plpgsql AS 'BEGIN INSERT INTO statesvc.seen VALUES (current_user); RETURN NULL;"
-                " END'"
-            )
-        async with await AsyncConnection.connect(database.superuser_dsn) as superuser:
-            await superuser.execute("SELECT statesvc.announce_log_ddl('upkeep')")
-            await superuser.execute(
-                "ALTER TABLE statesvc.event_key SET (autovacuum_enabled = true)"
-            )
-            await superuser.commit()
-        seen = await (await owner.execute("SELECT DISTINCT who FROM statesvc.seen")).fetchall()
+        await owner.execute(
+            "CREATE OR REPLACE FUNCTION statesvc.await_sealing() RETURNS trigger LANGUAGE"
+            " plpgsql AS 'BEGIN INSERT INTO statesvc.seen VALUES (current_user); RETURN NULL;"
+            " END'"
+        )
+    async with await AsyncConnection.connect(database.superuser_dsn) as superuser:
+        await superuser.execute("SELECT statesvc.announce_log_ddl('upkeep')")
+        await superuser.execute("ALTER TABLE statesvc.event_key SET (autovacuum_enabled = true)")
+        await superuser.commit()
+    seen = await (await owner.execute("SELECT DISTINCT who FROM statesvc.seen")).fetchall()
     assert seen == [("statesvc_guard",)]
 
 
-async def test_the_script_is_what_is_run(database: Any) -> None:
+async def test_the_script_is_what_is_run(database: Any, owner: AsyncConnection[Any]) -> None:
     assert "CREATE EVENT TRIGGER" in guard_script()
     await install_guard(database.superuser_dsn)
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            await owner.execute(
-                "CREATE OR REPLACE FUNCTION statesvc_guard.look_at_drop() RETURNS event_trigger"
-                " LANGUAGE plpgsql AS 'BEGIN END'"
-            )
-
-
-async def test_a_migration_may_replace_the_functions_that_the_log_rests_on(database: Any) -> None:
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        await owner.execute("UPDATE statesvc.schema_functions SET sha256 = 'of an older text'")
-        await migrate(
-            database.owner_dsn, database.service_dsn, superuser_dsn=database.superuser_dsn
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        await owner.execute(
+            "CREATE OR REPLACE FUNCTION statesvc_guard.look_at_drop() RETURNS event_trigger"
+            " LANGUAGE plpgsql AS 'BEGIN END'"
         )
-        actions = await (await owner.execute(ACTIONS.encode())).fetchall()
+
+
+async def test_a_migration_may_replace_the_functions_that_the_log_rests_on(
+    database: Any, owner: AsyncConnection[Any]
+) -> None:
+    await owner.execute("UPDATE statesvc.schema_functions SET sha256 = 'of an older text'")
+    await migrate(database.owner_dsn, database.service_dsn, superuser_dsn=database.superuser_dsn)
+    actions = await (await owner.execute(ACTIONS.encode())).fetchall()
     assert actions == [
         (
             "database role statesvc_owner",

@@ -24,10 +24,11 @@ from psycopg import sql
 
 from statesvc.roles.supervisor.child_plan import ROLES
 from tests.acceptance.processes import BOOTSTRAP_KEY, Service
-from tests.acceptance.test_up import Running, end, until
+from tests.acceptance.test_up import Running, end
 from tests.soak.overview_reader import OverviewReader
 from tests.world.cluster import Cluster
 from tests.world.ports import free_port
+from tests.world.waiting import until
 
 pytestmark = pytest.mark.soak
 

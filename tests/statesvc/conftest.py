@@ -11,17 +11,13 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from statesvc.database.pool import Pool, PoolLimits, make_pool
 from tests.soak.proxy import Proxy, proxy_to
 
-LIMITS = PoolLimits(
-    connections_max=2,
-    connections_min=1,
-    acquire_seconds=5,
-    statement_seconds=10,
-    lock_seconds=5,
-    idle_in_transaction_seconds=10,
+ANOTHER_WAITS = (
+    "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY"
+    " (pg_blocking_pids(pid)))"
 )
+"""Whether another session waits for a lock of this one."""
 
 
 class HandClock:
@@ -38,24 +34,6 @@ async def one(connection: AsyncConnection[Any], statement: str) -> Any:
     row = await (await connection.execute(statement)).fetchone()
     assert row is not None
     return row[0]
-
-
-@pytest.fixture
-async def pool(database: Any) -> AsyncIterator[Pool]:
-    async with make_pool(database.service_dsn, name="test", limits=LIMITS) as pool:
-        yield pool
-
-
-@pytest.fixture
-async def service(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-async def owner(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
-        yield connection
 
 
 @pytest.fixture

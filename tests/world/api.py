@@ -6,10 +6,9 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
@@ -20,10 +19,7 @@ from psycopg import AsyncConnection
 from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
-from events.crypto.sealing import MasterKeys, SealingKey
-from events.entry.kinds import Provenance
 from events.event import EventPlace, PrintedTime, Raw, Reading
-from events.identity.ids import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from statesvc.addons.console.routes import served_pages
 from statesvc.api.call_limits import CallLimits
@@ -33,8 +29,6 @@ from statesvc.api.personal_reads import PersonalReads
 from statesvc.api.routes import routes
 from statesvc.api.served_context import served_context
 from statesvc.api.submission.routes import routes as submission_routes
-from statesvc.append.append_batch import AppendBatch
-from statesvc.append.transaction import append
 from statesvc.database.keyring_store import MasterKeyError, load_keyring
 from statesvc.database.pool import Connections, PoolLimits, ReadablePool, make_pool
 from statesvc.delivery.addresses import Network
@@ -47,20 +41,12 @@ from statesvc.http.served_calls import ServedCalls
 from statesvc.log.checkpoint_store import FolderCheckpointStore
 from statesvc.log.history import History
 from statesvc.log.tombstones import Tombstones
-from statesvc.reading.read_message import Read
 from tests.contract import Contract, contract_of
 from tests.world.database import Database
+from tests.world.log_builder import MASTER, MORNING, LogBuilder
+from tests.world.worker_harness import LIMITS
 
 Statement = Callable[..., Reading]
-MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
-LIMITS = PoolLimits(
-    connections_max=4,
-    connections_min=1,
-    acquire_seconds=5,
-    statement_seconds=5,
-    lock_seconds=5,
-    idle_in_transaction_seconds=5,
-)
 
 
 def _scan(
@@ -96,37 +82,10 @@ def _scan(
     )
 
 
-@dataclass
-class Carriers:
+class Carriers(LogBuilder):
     """Has carriers push messages, and applies them as a worker would."""
 
-    connection: AsyncConnection[Any]
-    keyring: Keyring
-
-    async def push(self, *readings: Reading, carrier_id: str = "ups") -> UUID:
-        message_id = uuid4()
-        events = tuple(
-            identify(reading, carrier_id=carrier_id, digest=self.keyring.carrier_digest(carrier_id))
-            for reading in readings
-        )
-        source = Provenance(
-            message_id=message_id,
-            body_commitment=bytes(32),
-            received_at=datetime.now(UTC),
-            normalizer=carrier_id,
-            normalizer_version="1",
-        )
-        read = Read(
-            source=source,
-            carrier_id=carrier_id,
-            events=events,
-            rejections=(),
-            body_key=SealingKey.fresh(),
-            sealed_key=b"",
-        )
-        async with self.connection.transaction():
-            await append(AppendBatch(self.connection, self.keyring, [read], "worker-1"))
-        return message_id
+    push = LogBuilder.append
 
     async def execute(self, query: str, parameters: Sequence[Any] = ()) -> None:
         await self.connection.execute(query.encode(), parameters)
@@ -297,7 +256,7 @@ async def api(
     waker = Waker()
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute("SET timezone = 'UTC'")
-        keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
+        keyring = await load_keyring(connection, MASTER)
         readings = PersonalReads(pool)
         targets = Targets(allowed=subscriber_networks, total_seconds=2)
         context = served_context(

@@ -1,6 +1,5 @@
 """A worker whose days pass, an archive folder, and rounds of the archiver."""
 
-import asyncio
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -17,6 +16,7 @@ from statesvc.addons.archive.day import BODY_LEDGER, DayRecord, archives
 from statesvc.addons.archive.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.bodies.find_bodies import BodyLocation, body_locations, find_bodies
 from tests.world.database import Database
+from tests.world.waiting import until
 from tests.world.worker_harness import WorkerHarness
 
 DAY = 86_400
@@ -55,8 +55,7 @@ class Archiver:
         async with await AsyncConnection.connect(self.service_dsn, autocommit=True) as connection:
             # the session of the pass before may still be ending
             # another process decides
-            while not await BODY_LEDGER.try_lead(connection):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+            await until(lambda: BODY_LEDGER.try_lead(connection))
             return await archive_days(connection, replace(self.archiving, **changes))
 
     async def ledger(self) -> dict[date, DayRecord]:

@@ -21,6 +21,8 @@ from kombu.transport.native_delayed_delivery import (
     declare_native_delayed_delivery_exchanges_and_queues,
 )
 
+from tests.world.waiting import until
+
 TASK: Final = "shop.tracking.ingest"
 OTHER: Final = "shop.mail.send"
 LEDGER: Final = "CELERY_TEST_LEDGER"
@@ -151,8 +153,7 @@ def ran(ledger: Path) -> list[dict[str, Any]]:
 async def has_run(ledger: Path, count: int) -> None:
     """Wait until workers have run this many tasks."""
     # the file is another process's
-    while len({one["id"] for one in ran(ledger)}) < count:  # noqa: ASYNC110
-        await asyncio.sleep(0.05)
+    await until(lambda: len({one["id"] for one in ran(ledger)}) >= count)
 
 
 if BROKER in os.environ:

@@ -67,21 +67,6 @@ class ConsoleClient:
             done = await self.get(done.headers["Location"])
         return words(await done.text())
 
-    async def go_on(self, path: str, **fields: str) -> str:
-        """Do it part by part, as a page that goes on by itself; return what the last page says."""
-        hidden = {"form_token": await self.form_token(path), "step": "do", **fields}
-        while hidden:
-            page = await (await self.post(path, **hidden)).text()
-            parts = page.partition('id="progress"')[2]
-            assert parts, words(page)
-            hidden = {
-                unescape(name): unescape(value)
-                for name, value in re.findall(
-                    r'type="hidden" name="([^"]*)" value="([^"]*)"', parts
-                )
-            }
-        return words(page)
-
     async def log_in(self, scopes: str, **fields: str) -> ClientResponse:
         return await self.post(
             LOGIN, form_token=await self.form_token(), key=await self.api.key(scopes), **fields

@@ -91,6 +91,18 @@ async def database(server: postgres.Server) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
+async def service(database: Database) -> AsyncIterator[AsyncConnection[Any]]:
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def owner(database: Database) -> AsyncIterator[AsyncConnection[Any]]:
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
 async def bare_database(server: postgres.Server) -> AsyncIterator[Database]:
     """Make a database without any schema, before the first migration."""
     async with _temporary(server, "template1") as mine:

@@ -1,6 +1,5 @@
 """A log of two months with entries of all five kinds, and rounds of the archiver."""
 
-import asyncio
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -26,6 +25,7 @@ from statesvc.shipments.references import AttachedTo
 from tests.world.attack import verify
 from tests.world.database import Database
 from tests.world.log_builder import LogBuilder, scan
+from tests.world.waiting import until
 
 DAY = 86_400
 KINDS = tuple(EntryName)
@@ -95,8 +95,7 @@ class Archiver:
         ) as connection:
             # the session of the pass before may still be ending
             # another process decides
-            while not await LOG_LEDGER.try_lead(connection):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+            await until(lambda: LOG_LEDGER.try_lead(connection))
             return await archive_months(connection, replace(self.archiving, **changes))
 
     async def archived(self) -> LogMonth:

@@ -1,7 +1,7 @@
 """Entries of all seven kinds on a real database, written through the service's own transactions."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -99,12 +99,12 @@ class LogBuilder:
 
     async def append(
         self, *readings: Reading, carrier_id: str = "ups", commit: bool = True, notify: bool = True
-    ) -> None:
+    ) -> UUID:
         """Apply a carrier's message as a worker does it."""
         source = Provenance(
             message_id=uuid4(),
             body_commitment=bytes(32),
-            received_at=MORNING,
+            received_at=datetime.now(UTC),
             normalizer=carrier_id,
             normalizer_version="1",
             notify=notify,
@@ -121,11 +121,9 @@ class LogBuilder:
             body_key=SealingKey.fresh(),
             sealed_key=b"",
         )
-        if commit:
-            async with self.connection.transaction():
-                await append(AppendBatch(self.connection, self.keyring, [read], "worker-1"))
-        else:
+        async with self.connection.transaction() if commit else nullcontext():
             await append(AppendBatch(self.connection, self.keyring, [read], "worker-1"))
+        return source.message_id
 
     async def parcel(self, number: str, steps: int = len(WAY)) -> None:
         """Apply a parcel's whole way, a message for each step."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +19,6 @@ from psycopg import AsyncConnection
 
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
-from events.crypto.sealing import MasterKeys
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading, Rejection
 from events.identity.ids import shipment_id
@@ -39,9 +38,9 @@ from statesvc.worker.batch import process
 from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.world.database import Database
+from tests.world.log_builder import MASTER, MORNING
 from tests.world.lone_waker import LoneWaker
 
-MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 LIMITS = PoolLimits(
     connections_max=8,
     connections_min=1,
@@ -242,10 +241,8 @@ def log() -> io.StringIO:
 
 @pytest.fixture
 async def pool(database: Database) -> AsyncIterator[Pool]:
-    pool = make_pool(database.service_dsn, name="worker test", limits=LIMITS)
-    await pool.open()
-    yield pool
-    await pool.close()
+    async with make_pool(database.service_dsn, name="test", limits=LIMITS) as pool:
+        yield pool
 
 
 @pytest.fixture
@@ -253,7 +250,7 @@ async def pool(database: Database) -> AsyncIterator[Pool]:
 async def harness(database: Database, pool: Pool, log: io.StringIO) -> AsyncIterator[WorkerHarness]:  # noqa: ARG001
     telemetry = Telemetry()
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
+        keyring = await load_keyring(connection, MASTER)
         context = BatchContext(
             pool=pool,
             keyring=keyring,

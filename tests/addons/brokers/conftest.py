@@ -11,18 +11,10 @@ import pytest_asyncio
 from statesvc.delivery.outgoing import Outgoing
 from statesvc.delivery.signing import signed_headers
 from statesvc.delivery.targets import Targets
-from tests.statesvc.notifier.conftest import (
-    connection,
-    keyring,
-    master_key,
-    pool,
-    receiver,
-    until,
-    world,
-)
+from tests.statesvc.notifier.conftest import keyring, master_key, receiver, world
 from tests.world.brokers import Nats, RabbitMq, running_nats, running_rabbitmq
 
-__all__ = ["connection", "keyring", "master_key", "pool", "receiver", "until", "world"]
+__all__ = ["keyring", "master_key", "receiver", "world"]
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 SECRET = b"a secret of 32 bytes for testing"

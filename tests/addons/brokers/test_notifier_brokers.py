@@ -6,7 +6,6 @@ Nothing is lost, order per shipment holds, and a consumer that dedupes by id see
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,10 +14,10 @@ import pytest
 
 from tests.statesvc.notifier.conftest import TRIES, World
 from tests.world.brokers import running_nats
+from tests.world.waiting import until
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 
-Until = Callable[..., Awaitable[None]]
 SHIPMENTS: Final = 40
 CHANGES: Final = 5
 DRAINED_SECONDS_MAX: Final = 60
@@ -27,7 +26,7 @@ OUTAGE_SECONDS: Final = 120
 
 
 async def test_what_is_published_is_recorded_like_any_attempt(
-    world: World, tmp_path: Path, until: Until
+    world: World, tmp_path: Path
 ) -> None:
     async with running_nats(tmp_path) as server:
         await server.add_stream("S", ["S.>"])
@@ -43,7 +42,7 @@ async def test_what_is_published_is_recorded_like_any_attempt(
 
 
 async def test_what_no_stream_takes_waits_blames_the_target_and_is_sent_once_there_is_one(
-    world: World, tmp_path: Path, until: Until
+    world: World, tmp_path: Path
 ) -> None:
     async with running_nats(tmp_path) as server:
         await world.subscribe(url=f"{server.address}/S.a")
@@ -64,7 +63,7 @@ async def test_what_no_stream_takes_waits_blames_the_target_and_is_sent_once_the
         assert len(await server.stored("S")) == 1
 
 
-async def test_nats_killed_twice_under_load(world: World, tmp_path: Path, until: Until) -> None:
+async def test_nats_killed_twice_under_load(world: World, tmp_path: Path) -> None:
     async with running_nats(tmp_path) as server:
         await server.add_stream("S", ["S.>"])
         await world.subscribe(url=f"{server.address}/S.a?stream=S", coalesce=False)

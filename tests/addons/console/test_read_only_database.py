@@ -11,9 +11,9 @@ import pytest
 from psycopg import AsyncConnection, sql
 
 from statesvc.database.pool import PoolLimits
-from tests.world.api import LIMITS
 from tests.world.console import LOGIN, ConsoleClient, words
 from tests.world.database import Database
+from tests.world.worker_harness import LIMITS
 
 FIRST = "NOW pushes : the database takes no writes (default_transaction_read_only is on)"
 

@@ -18,7 +18,8 @@ from statesvc.addons.expectations.watcher import observe_never_heard
 from statesvc.log.json_compression import decompress_json
 from statesvc.shipments.references import AttachedTo
 from tests.statesvc.worker.log_check import check_log
-from tests.world.worker_harness import CARRIER_ID, MORNING, WorkerHarness, push_body, shipment
+from tests.world.log_builder import MORNING
+from tests.world.worker_harness import CARRIER_ID, WorkerHarness, push_body, shipment
 
 HOUR = 3600.0
 

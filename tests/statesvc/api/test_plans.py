@@ -126,12 +126,11 @@ async def test_a_number_alone_is_looked_up_by_its_index_and_open_shipments_by_th
 
 
 async def test_a_search_by_number_reads_nothing_to_be_planned(
-    api: Any, scan: Any, database: Any
+    api: Any, scan: Any, owner: AsyncConnection[Any]
 ) -> None:
     for number in range(40):
         await api.carriers.push(scan(str(number), Status.IN_TRANSIT))
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        await owner.execute("ANALYZE")
+    await owner.execute("ANALYZE")
     asked: dict[str, Any] = dict.fromkeys(
         ("carrier_id", "status", "reason", "service", "flag", "statuses")
     )

@@ -13,7 +13,9 @@ from statesvc.privacy.erasure import Erasure, erase
 from statesvc.shipments import references as module
 from statesvc.shipments.references import AttachedTo, References, attach_references
 from tests.statesvc.api.test_erasure import dump
+from tests.statesvc.conftest import ANOTHER_WAITS, one
 from tests.statesvc.privacy.legible_values import legible
+from tests.world.waiting import until
 
 ORDER, SHOP = "Zebedee-4711", "Quux GmbH"
 PATH = "/v1/shipments/ups/1z-99/references"
@@ -187,37 +189,26 @@ async def test_an_erased_shipment_of_a_number_in_use_takes_its_references_but_no
 
 
 async def test_an_erasure_waits_for_one_who_attaches_at_the_same_time(
-    api: Any, database: Any
+    api: Any, service: AsyncConnection[Any]
 ) -> None:
     # of two transactions at the same time none leaves a value behind the erasure
     number = AttachedTo("ups", "1Z99")
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as other:
-        async with other.transaction():
-            await attach_references(
-                other, api.keyring, number, References(order_id=ORDER), actor="x", why={}
-            )
-            wanted = Erasure(
-                carrier_id="ups",
-                tracking_number="1Z99",
-                why="asked to",
-                actor="tester",
-                backup_days=7,
-            )
-            erasing = asyncio.create_task(erase(api.connection, wanted))
-            while not await blocked(other):  # noqa: ASYNC110 - the server makes it wait
-                await asyncio.sleep(0)
-        await erasing
+    async with service.transaction():
+        await attach_references(
+            service, api.keyring, number, References(order_id=ORDER), actor="x", why={}
+        )
+        wanted = Erasure(
+            carrier_id="ups",
+            tracking_number="1Z99",
+            why="asked to",
+            actor="tester",
+            backup_days=7,
+        )
+        erasing = asyncio.create_task(erase(api.connection, wanted))
+        await until(lambda: one(service, ANOTHER_WAITS))
+    await erasing
     assert (await api.get(PATH)).status == 404
     assert (await put(api, ATTACHED)).status == 409
-
-
-async def blocked(connection: AsyncConnection[Any]) -> bool:
-    query = (
-        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY"
-        " (pg_blocking_pids(pid)))"
-    )
-    row = await (await connection.execute(query)).fetchone()
-    return row == (True,)
 
 
 async def test_what_breaks_the_contract_is_named_and_not_repeated(api: Any) -> None:

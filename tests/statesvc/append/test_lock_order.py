@@ -104,9 +104,10 @@ def numbered(query: str) -> str:
     return PARAMETER.sub(lambda found: f"${names.index(found[0]) + 1}", query)
 
 
-async def test_plans_that_were_made_of_empty_tables_serve_full_ones(database: Any) -> None:
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        await owner.execute("VACUUM ANALYZE")
+async def test_plans_that_were_made_of_empty_tables_serve_full_ones(
+    database: Any, owner: AsyncConnection[Any]
+) -> None:
+    await owner.execute("VACUUM ANALYZE")
     async with (
         await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection,
         connection.transaction(),

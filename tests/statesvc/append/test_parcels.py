@@ -18,7 +18,8 @@ from statesvc.shipments.references import AttachedTo, ParcelNumber, References, 
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from tests.statesvc.worker.log_check import check_log
 from tests.world.due_work import do_due_work
-from tests.world.worker_harness import ACME, CARRIER_ID, MORNING, WorkerHarness, push_body
+from tests.world.log_builder import MORNING
+from tests.world.worker_harness import ACME, CARRIER_ID, WorkerHarness, push_body
 
 HUBS = ("hub_one", "hub_two")
 OTHER = "bravo"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from statesvc.background.bulk_pool import NICENESS, BulkPool
+from tests.world.waiting import has_ended
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 DEADLINE = 30.0
@@ -52,14 +53,6 @@ def until(what: Callable[[], bool]) -> None:
 def written(path: Path) -> int:
     until(lambda: path.exists() and path.read_text() != "")
     return int(path.read_text())
-
-
-def has_ended(pid: int) -> bool:
-    """Return whether it has ended, also as a zombie that nobody reaps."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
 
 
 def test_its_processes_let_everyone_else_go_first() -> None:

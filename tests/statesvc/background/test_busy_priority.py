@@ -10,6 +10,7 @@ import pytest
 
 from statesvc.background.busy_priority import BUSY_PER_SECOND, BusyPriority, may_return
 from statesvc.background.forking import ForkedResultError, forked_result
+from tests.world.waiting import has_ended
 
 
 class Clock:
@@ -120,10 +121,3 @@ def awaited(what: Callable[[], str]) -> str:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return found
-
-
-def has_ended(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True

@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from statesvc.background.periodic import Periodic
+from tests.world.waiting import until
 
 
 def job(fails: int = 0, *, every_seconds: float = 0.001) -> tuple[Periodic, list[int]]:
@@ -23,16 +24,10 @@ def job(fails: int = 0, *, every_seconds: float = 0.001) -> tuple[Periodic, list
     ), runs
 
 
-async def until(runs: list[int], count: int) -> None:
-    async with asyncio.timeout(5):
-        while len(runs) < count:  # noqa: ASYNC110 - nothing else says so
-            await asyncio.sleep(0.001)
-
-
 async def test_it_works_until_it_is_stopped() -> None:
     periodic, runs = job()
     running = asyncio.create_task(periodic.run())
-    await until(runs, 3)
+    await until(lambda: len(runs) >= 3)
     periodic.stop()
     periodic.stop()
     await asyncio.wait_for(running, 1)
@@ -45,7 +40,7 @@ async def test_a_stop_before_the_run_ends_it_at_once_and_one_in_a_pause_ends_the
     assert runs == []
     resting, runs = job(every_seconds=3600)
     running = asyncio.create_task(resting.run())
-    await until(runs, 1)
+    await until(lambda: runs)
     resting.stop()
     await asyncio.wait_for(running, 1)
 
@@ -55,7 +50,7 @@ async def test_started_and_closed_in_any_order() -> None:
     await periodic.close()
     periodic.start()
     periodic.start()
-    await until(runs, 1)
+    await until(lambda: runs)
     await periodic.close()
     await periodic.close()
     assert runs == [0]
@@ -65,7 +60,7 @@ async def test_failures_are_retried_and_logged_at_a_bounded_rate() -> None:
     periodic, runs = job(fails=20)
     with capture_logs() as logged:
         running = asyncio.create_task(periodic.run())
-        await until(runs, 21)
+        await until(lambda: len(runs) >= 21)
         periodic.stop()
         await running
     assert [(line["event"], line["task"], line["attempt"]) for line in logged] == [

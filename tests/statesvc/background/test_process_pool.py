@@ -16,6 +16,7 @@ import pytest
 from statesvc.background.process_pool import PoolFullError, ProcessDiedError, ProcessPool
 from statesvc.http.problem import Code, Problem
 from statesvc.roles.supervisor.child_plan import API, BUSY_NICENESS, INGRESS, NICENESS
+from tests.world.waiting import has_ended, until
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 
@@ -65,20 +66,6 @@ async def make() -> AsyncIterator[Make]:
         yield make
 
 
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not happened():  # noqa: ASYNC110 - other processes make it happen
-            await asyncio.sleep(0.02)
-
-
 async def test_a_start_that_takes_longer_than_its_caller_waits_is_there_for_the_next(
     make: Make, tmp_path: Path
 ) -> None:
@@ -108,7 +95,7 @@ async def test_a_process_that_died_while_it_was_idle_fails_no_call(make: Make) -
     pool = make()
     pid, _ = await pool.call("pid", None)
     os.kill(pid, signal.SIGKILL)
-    await until(lambda: not is_running(pid))
+    await until(lambda: not Path(f"/proc/{pid}").exists())
     assert (await pool.call("pid", None))[0] != pid
 
 
@@ -182,14 +169,14 @@ async def test_a_caller_that_stops_waiting_ends_the_computing(make: Make, tmp_pa
     spinning = asyncio.create_task(pool.call("spin", str(report)))
     await until(lambda: report.exists() and report.read_text() != "")
     spinning.cancel()
-    await until(lambda: not is_running(int(report.read_text())))
+    await until(lambda: has_ended(int(report.read_text())))
     assert await pool.call("pid", None)
 
 
 async def test_idle_processes_end(make: Make) -> None:
     pool = make(idle_seconds=0.05)
     (first, _) = await pool.call("pid", None)
-    await until(lambda: not is_running(first))
+    await until(lambda: has_ended(first))
     (second, _) = await pool.call("pid", None)
     assert second != first
 
@@ -208,4 +195,4 @@ async def test_a_process_ends_with_its_parent_even_in_the_middle_of_a_call(tmp_p
     await until(lambda: report.exists() and report.read_text() != "")
     process.send_signal(signal.SIGKILL)
     await process.wait()
-    await until(lambda: not is_running(int(report.read_text())))
+    await until(lambda: has_ended(int(report.read_text())))

@@ -14,7 +14,7 @@ from statesvc.cli import main
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.log.signing_keys import read_keys
 from tests.world.database import Database
-from tests.world.log_builder import log_builder
+from tests.world.log_builder import LogBuilder
 from tests.world.shell import MASTER_KEY, Shell, use
 
 pytestmark = pytest.mark.slow
@@ -163,12 +163,14 @@ async def test_a_projection_is_compared_rebuilt_and_put_back(here: Shell) -> Non
 
 @pytest.mark.usefixtures("own_processes")
 async def test_evidence_is_written_and_verified_without_a_database(
-    database: Database, here: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    here: Shell,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    event_log: LogBuilder,
 ) -> None:
-    async with log_builder(database) as log:
-        await log.parcel("1ZEVIDENCE")
-        await log.seal()
-        keys = "\n".join(str(key.verifier) for key in await read_keys(log.connection))
+    await event_log.parcel("1ZEVIDENCE")
+    await event_log.seal()
+    keys = "\n".join(str(key.verifier) for key in await read_keys(event_log.connection))
     monkeypatch.chdir(tmp_path)
     case, own = tmp_path / "case.json", ("evidence", "ups", "1z-evidence")
     for name in ("e.json", "e.html", "e.pdf"):

@@ -11,7 +11,7 @@ from events.identity.recipes import number_of
 from statesvc.background.duration import duration
 from statesvc.shipments.references import AttachedTo, References, attach_references
 from tests.world.database import Database
-from tests.world.log_builder import log_builder
+from tests.world.log_builder import LogBuilder
 from tests.world.shell import Shell
 
 ONE = UUID(int=0xA << 124)
@@ -217,17 +217,16 @@ async def test_what_is_no_id_is_refused(shell: Shell, wrong: str) -> None:
 
 
 async def test_a_parcel_is_found_by_its_number_a_part_of_it_or_a_reference(
-    database: Database, here: Shell
+    here: Shell, event_log: LogBuilder
 ) -> None:
     number = "1Z5338FF0107231059"
-    async with log_builder(database) as log:
-        await log.parcel(number)
-        for attached, order in ((number, "Order 7"), ("1Z9", "Order 9")):
-            target = AttachedTo("ups", number_of("ups", attached))
-            references = References(order_id=order)
-            await attach_references(
-                log.connection, log.keyring, target, references, actor="test", why={}
-            )
+    await event_log.parcel(number)
+    for attached, order in ((number, "Order 7"), ("1Z9", "Order 9")):
+        target = AttachedTo("ups", number_of("ups", attached))
+        references = References(order_id=order)
+        await attach_references(
+            event_log.connection, event_log.keyring, target, references, actor="test", why={}
+        )
     shown = await here.json("shipments", "show", "ups", number)
     assert shown["tracking_number"] == number
     for sought in (f" {number.lower()} ", number[-5:], f"*{number[-5:]}", number[:6], "order 7"):

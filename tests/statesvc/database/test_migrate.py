@@ -11,6 +11,7 @@ from psycopg import AsyncConnection
 
 from statesvc.database.migration_files import Migration, MigrationError
 from statesvc.database.migrator import MigrationReport, migrate
+from tests.world.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -210,8 +211,7 @@ async def test_a_lock_that_traffic_holds_is_asked_for_again_later(
         with structlog.testing.capture_logs() as logs:
             migration = asyncio.create_task(run(bare_database, folder))
             # a log line sets no event
-            while not any(line["event"] == "migration_waits_for_a_lock" for line in logs):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+            await until(lambda: any(line["event"] == "migration_waits_for_a_lock" for line in logs))
             await traffic.rollback()
             assert (await migration).applied == ("0002_weight",)
 
@@ -241,12 +241,10 @@ async def test_an_index_is_built_without_blocking_writers(bare_database: Any, fo
         await traffic.execute("INSERT INTO statesvc.parcel VALUES (1)")
         migration = asyncio.create_task(run(bare_database, folder))
         waiting = (
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
             " AND query LIKE 'CREATE INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'"
         )
-        # another process waits
-        while await rows(bare_database.superuser_dsn, waiting) == [(0,)]:  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+        await until(lambda: rows(bare_database.superuser_dsn, waiting))
         # it waits for the older transaction; whoever writes meanwhile does not wait for it
         impatient = f"{bare_database.owner_dsn} options='-c lock_timeout=1s'"
         await rows(impatient, "INSERT INTO statesvc.parcel VALUES (2), (3)")

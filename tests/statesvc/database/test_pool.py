@@ -18,6 +18,7 @@ from statesvc.database.wakeups.wakeup import connect_direct
 from tests.soak.proxy import proxy_to
 from tests.statesvc.conftest import one
 from tests.world.postgres import Server
+from tests.world.waiting import until
 
 LIMITS = PoolLimits(
     connections_max=3,
@@ -111,8 +112,7 @@ async def test_a_server_that_is_back_at_once_is_found_by_the_same_attempt(
                 make_conninfo(database.service_dsn, host="127.0.0.1", port=proxy.port)
             )
         )
-        while proxy.refused == 0:  # noqa: ASYNC110 - the proxy says it to nobody
-            await asyncio.sleep(0.001)
+        await until(lambda: proxy.refused != 0)
         proxy.heal()
         async with await attempt as connection:
             assert await one(connection, "SELECT 1") == 1

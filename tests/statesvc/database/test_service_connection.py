@@ -27,6 +27,7 @@ from tests.acceptance.forced_settings import PARSING
 from tests.soak.proxy import proxy_to
 from tests.statesvc.conftest import one
 from tests.world.postgres import Server
+from tests.world.waiting import until
 
 LIMITS = PoolLimits(
     connections_max=3, connections_min=3, acquire_seconds=5, statement_seconds=0.1, lock_seconds=0.1
@@ -98,8 +99,9 @@ async def test_a_task_that_is_cancelled_while_the_server_is_silent_ends(database
     ) as pool:
         async with pool.connection() as connection:
             asking = asyncio.create_task(one(connection, "SELECT pg_sleep(60)"))
-            while connection.pgconn.transaction_status != psycopg.pq.TransactionStatus.ACTIVE:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+            await until(
+                lambda: connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE
+            )
             with stopped(connection.info.backend_pid):
                 asking.cancel()
                 done, _ = await asyncio.wait({asking}, timeout=SLACK_SECONDS)

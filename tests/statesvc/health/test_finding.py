@@ -1,6 +1,5 @@
 """Findings, and the rows that they are made from."""
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +11,7 @@ from statesvc.health.finding import Finding, Urgency, worst_first
 from statesvc.health.ingest_report import MINUTE_SECONDS, LastMinute
 from statesvc.health.storable import read_lock_fault, storage_findings
 from tests.statesvc.conftest import HandClock
+from tests.world.waiting import until
 
 DEAD = Finding(urgency=Urgency.NOW, about="processes", text="no worker", page="RoleDown")
 WAITS = [
@@ -59,12 +59,9 @@ async def test_who_locks_the_inbox_is_named_by_readiness_and_doctor(
 ) -> None:
     async with await AsyncConnection.connect(database.owner_dsn) as other:
         await other.execute("LOCK TABLE statesvc.inbox IN ACCESS EXCLUSIVE MODE")
-        async with asyncio.timeout(10):
-            # a lock gives no sign
-            while not (found := await storage_findings(service, migrations=())):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-            doctor = await read_lock_fault(service)
-            status = await read_status(service)
+        found = await until(lambda: storage_findings(service, migrations=()))
+        doctor = await read_lock_fault(service)
+        status = await read_status(service)
         named = (
             f"statesvc.inbox is locked by pid {other.info.backend_pid} (statesvc_owner, LOCK TABLE,"
             " for "

@@ -109,14 +109,13 @@ async def _until_beating(service: AsyncConnection[Any], *, every_seconds: float)
 
 
 async def test_a_beat_that_fails_is_followed_by_another(
-    database: Any, pool: Pool, service: AsyncConnection[Any]
+    pool: Pool, service: AsyncConnection[Any], owner: AsyncConnection[Any]
 ) -> None:
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        await owner.execute("ALTER TABLE statesvc.worker RENAME TO worker_away")
-        heartbeat = Heartbeat(pool, [ME], stopping=asyncio.Event(), beat_seconds=0.02)
-        await heartbeat.start()
-        await asyncio.sleep(0.1)
-        await owner.execute("ALTER TABLE statesvc.worker_away RENAME TO worker")
+    await owner.execute("ALTER TABLE statesvc.worker RENAME TO worker_away")
+    heartbeat = Heartbeat(pool, [ME], stopping=asyncio.Event(), beat_seconds=0.02)
+    await heartbeat.start()
+    await asyncio.sleep(0.1)
+    await owner.execute("ALTER TABLE statesvc.worker_away RENAME TO worker")
     await _until(service, WorkerState.ALIVE)
     await heartbeat.stop()
 

@@ -176,17 +176,16 @@ async def test_a_locked_table_is_given_up_by_the_statement_timeout(
 
 
 async def test_a_missing_partition_is_no_ones_row(
-    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
+    pool: Pool, memory: MemoryBound, keyring: Keyring, owner: AsyncConnection[Any]
 ) -> None:
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        partitions = await (
-            await owner.execute(
-                "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent ="
-                " 'statesvc.body'::regclass"
-            )
-        ).fetchall()
-        for (partition,) in partitions:
-            await owner.execute(f"DROP TABLE {partition}")
+    partitions = await (
+        await owner.execute(
+            "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent ="
+            " 'statesvc.body'::regclass"
+        )
+    ).fetchall()
+    for (partition,) in partitions:
+        await owner.execute(f"DROP TABLE {partition}")
     group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1))
     assert (
         await put_together(group_commit, [seal(keyring, "a"), seal(keyring, "b")])

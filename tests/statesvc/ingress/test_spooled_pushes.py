@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -21,6 +22,7 @@ from tests.statesvc.ingress.conftest import Serve, Site
 from tests.statesvc.spool.conftest import sealed
 from tests.statesvc.spool.test_nats_spool import connected
 from tests.world.brokers import Nats
+from tests.world.waiting import until
 
 BOUNDS = SpoolBounds(bytes_max=1_000_000, age_seconds_max=3600)
 
@@ -42,6 +44,10 @@ async def acknowledged(site: Site, body: str) -> tuple[UUID, bool]:
     return UUID(answer["message_id"]), answer["duplicate"]
 
 
+async def is_taken(site: Site) -> bool:
+    return (await site.post("spool"))[0] == 200
+
+
 async def stored(site: Site, count: int) -> list[tuple[UUID, Any, Any]]:
     """Wait until so many messages are stored, and the spool is clear of all pushes until now."""
     now = datetime.now(UTC) - timedelta(seconds=30)
@@ -51,7 +57,9 @@ async def stored(site: Site, count: int) -> list[tuple[UUID, Any, Any]]:
                 "SELECT message_id, received_at, available_at FROM statesvc.inbox ORDER BY received_at"
             )
             clear = await site.rows("SELECT messages = 0, clear_until FROM statesvc.spool")
-            if len(rows) >= count and all(empty and until > now for empty, until in clear):
+            if len(rows) >= count and all(
+                empty and clear_until > now for empty, clear_until in clear
+            ):
                 return rows
             await asyncio.sleep(0.05)
 
@@ -84,7 +92,7 @@ async def test_a_silent_database_has_a_third_of_a_second(site: Site, line: Proxy
 
 
 async def test_a_retry_of_a_stored_message_resolves_by_its_own_id(
-    site: Site, line: Proxy, database: Any
+    site: Site, line: Proxy, service: AsyncConnection[Any]
 ) -> None:
     first, _ = await acknowledged(site, "a")
     line.cut()
@@ -94,15 +102,10 @@ async def test_a_retry_of_a_stored_message_resolves_by_its_own_id(
     assert (again, duplicate) == (retry, True)
     line.heal()
     await stored(site, 1)
-    async with (
-        asyncio.timeout(30),
-        await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection,
-    ):
-        for message_id in (first, retry):
-            # it is drained a moment after the database is back
-            while (found := await find_message(connection, message_id, folder=None)) is None:  # noqa: ASYNC110 - another connection drains
-                await asyncio.sleep(0.05)
-            assert found.message.message_id == first
+    for message_id in (first, retry):
+        # it is drained a moment after the database is back
+        found = await until(partial(find_message, service, message_id, folder=None))
+        assert found.message.message_id == first
 
 
 async def test_a_message_kept_while_the_database_is_well_is_stored_at_once(site: Site) -> None:
@@ -135,9 +138,7 @@ async def test_where_neither_takes_it_the_push_is_refused(
         "database_unavailable",
     ]
     line.heal()
-    async with asyncio.timeout(10):
-        while not site.group_commit.breaker.is_closed:  # noqa: ASYNC110 - of the service
-            await asyncio.sleep(0.05)
+    await until(lambda: site.group_commit.breaker.is_closed)
     assert (await site.post("a"))[0] == 200
 
 
@@ -176,9 +177,7 @@ async def test_a_spool_that_is_cut_off_matters_only_while_the_database_is_away(
         status, answer, _ = await site.post("neither")
         assert (status, answer["code"]) == (503, "not_durable")
         server.send(signal.SIGCONT)
-        async with asyncio.timeout(30):
-            while (await site.post("spool"))[0] != 200:  # noqa: ASYNC110 - of a server
-                await asyncio.sleep(0.1)
+        await until(partial(is_taken, site))
         line.heal()
         names = [row[0] for row in await stored(site, 21)]
         assert names[:20] == ids

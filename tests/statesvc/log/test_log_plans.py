@@ -134,40 +134,43 @@ async def test_a_proof_plans_with_the_months_of_its_batches_alone(database: Any)
             )
 
 
-async def test_no_reader_of_months_is_prepared(database: Any, tmp_path: Path) -> None:
+async def test_no_reader_of_months_is_prepared(tmp_path: Path, event_log: LogBuilder) -> None:
     # the server would weigh one plan for all months at the sixth execution, in each session
-    async with log_builder(database) as log:
-        await log.parcel("1Z0007")
-        head = await log.seal()
-        ((event_id,),) = await log.rows("SELECT event_id FROM statesvc.event WHERE version = 1")
-        log.connection.prepare_threshold = 0
-        found = await find_shipment(log.connection, carrier_id="ups", number="1Z0007")
-        assert isinstance(found, FoundShipment)
-        archive, horizon = History(tmp_path), await horizon_at(log.connection, datetime.now(UTC))
-        assert await timeline(log.connection, found.shipment, after=None, limit=10, opener=None)
-        assert await read_audit_trail(
-            log.connection, found.shipment, after=0, limit=10, keyring=log.keyring
+    await event_log.parcel("1Z0007")
+    head = await event_log.seal()
+    ((event_id,),) = await event_log.rows("SELECT event_id FROM statesvc.event WHERE version = 1")
+    event_log.connection.prepare_threshold = 0
+    found = await find_shipment(event_log.connection, carrier_id="ups", number="1Z0007")
+    assert isinstance(found, FoundShipment)
+    archive, horizon = History(tmp_path), await horizon_at(event_log.connection, datetime.now(UTC))
+    assert await timeline(event_log.connection, found.shipment, after=None, limit=10, opener=None)
+    assert await read_audit_trail(
+        event_log.connection, found.shipment, after=0, limit=10, keyring=event_log.keyring
+    )
+    assert (
+        await signed_by(
+            event_log.connection,
+            replace(found.shipment, signed_by_event_id="none"),
+            event_log.keyring,
         )
-        assert (
-            await signed_by(
-                log.connection, replace(found.shipment, signed_by_event_id="none"), log.keyring
-            )
-            is None
+        is None
+    )
+    assert (
+        await read_entries(
+            event_log.connection, after=LogCursor(head.epoch, -1), limit=10, archive=archive
         )
-        assert (
-            await read_entries(
-                log.connection, after=LogCursor(head.epoch, -1), limit=10, archive=archive
-            )
-        ).entries
-        assert await read_transitions(log.connection, begin=0, end=head.tree_size, archive=archive)
-        assert await prove_inclusion(log.connection, 0, head)
-        assert await position_of_event(
-            log.connection, carrier_id="ups", event_id=event_id, archive=archive
-        ) == (True, 0)
-        assert await find_shipment_at(log.connection, horizon, carrier_id="ups", number="1Z0007")
-        rows = await (
-            await log.connection.execute("SELECT statement FROM pg_prepared_statements")
-        ).fetchall()
+    ).entries
+    assert await read_transitions(
+        event_log.connection, begin=0, end=head.tree_size, archive=archive
+    )
+    assert await prove_inclusion(event_log.connection, 0, head)
+    assert await position_of_event(
+        event_log.connection, carrier_id="ups", event_id=event_id, archive=archive
+    ) == (True, 0)
+    assert await find_shipment_at(event_log.connection, horizon, carrier_id="ups", number="1Z0007")
+    rows = await (
+        await event_log.connection.execute("SELECT statement FROM pg_prepared_statements")
+    ).fetchall()
     assert [text for (text,) in rows if "statesvc.stream" in text]
     assert not [
         text

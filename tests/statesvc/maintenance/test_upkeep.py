@@ -7,6 +7,7 @@ from psycopg import AsyncConnection, errors
 
 from statesvc.database.pool import Pool
 from statesvc.maintenance.upkeep import maintenance, once
+from tests.world.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -108,9 +109,7 @@ async def test_the_horizon_is_opened_by_the_service_role_itself_after_a_long_pau
         await _write_batch(service)
     upkeep = maintenance(pool)
     upkeep.start()
-    async with asyncio.timeout(10):
-        while not await _batch_is_taken(service):  # noqa: ASYNC110 - of another connection
-            await asyncio.sleep(0.01)
+    await until(lambda: _batch_is_taken(service))
     await upkeep.close()
     await once(service)
     before = await _partitions(service)

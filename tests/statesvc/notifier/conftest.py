@@ -6,7 +6,6 @@ import hashlib
 import os
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -27,7 +26,7 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
 from statesvc.append.outbox import OutboxChange
 from statesvc.database.keyring_store import load_keyring
-from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.database.pool import Pool
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.wakeup import OUTBOX
 from statesvc.delivery.targets import Targets
@@ -37,6 +36,7 @@ from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.subscription_secrets import Secret
 from statesvc.telemetry.metrics import Telemetry
 from tests.world.fan_out import notify_of
+from tests.world.waiting import until
 
 TRIES = """
     SELECT t.outcome, t.status_code, t.number, t.started_at, a.batch_id, a.ordinal FROM statesvc.attempt a
@@ -120,34 +120,13 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 @pytest.fixture
-async def pool(database: Any) -> AsyncIterator[Pool]:
-    limits = PoolLimits(
-        connections_max=4,
-        acquire_seconds=2,
-        statement_seconds=5,
-        lock_seconds=2,
-        idle_in_transaction_seconds=5,
-    )
-    pool = make_pool(database.service_dsn, name="notifier test", limits=limits)
-    await pool.open()
-    yield pool
-    await pool.close()
-
-
-@pytest.fixture
-async def connection(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
 def master_key() -> bytes:
     return os.urandom(32)
 
 
 @pytest.fixture
-async def keyring(connection: AsyncConnection[Any], master_key: bytes) -> Keyring:
-    return await load_keyring(connection, MasterKeys([master_key]))
+async def keyring(service: AsyncConnection[Any], master_key: bytes) -> Keyring:
+    return await load_keyring(service, MasterKeys([master_key]))
 
 
 @dataclass
@@ -213,7 +192,7 @@ class World:
             await self.notify(shipment_id, *sequences)
         return shipment_id
 
-    async def deliver(self, until: Callable[..., Awaitable[None]]) -> None:
+    async def deliver(self) -> None:
         """Run a notifier until something was received and nothing is under way."""
         async with self.notifier() as notifier:
             await until(lambda: self.receiver.received)
@@ -299,23 +278,9 @@ class World:
 @pytest.fixture
 async def world(
     database: Any,
-    connection: AsyncConnection[Any],
+    service: AsyncConnection[Any],
     keyring: Keyring,
     pool: Pool,
     receiver: Receiver,
 ) -> World:
-    return World(database, connection, keyring, pool, receiver)
-
-
-@pytest.fixture
-def until() -> Callable[..., Awaitable[None]]:
-    async def until(condition: Callable[[], Any], seconds: float = 10) -> None:
-        deadline = time.monotonic() + seconds
-        while True:
-            held = condition()
-            if await held if asyncio.iscoroutine(held) else held:
-                return
-            assert time.monotonic() < deadline, "did not happen in time"
-            await asyncio.sleep(0.01)
-
-    return until
+    return World(database, service, keyring, pool, receiver)

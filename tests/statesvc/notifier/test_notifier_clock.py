@@ -5,6 +5,7 @@ until the time that it showed.
 from typing import Any
 
 from statesvc.notifier.housekeeping import repair_outbox
+from tests.world.waiting import until
 
 HOUR = 3600.0
 
@@ -17,9 +18,7 @@ async def due(world: Any) -> list[bool]:
     return [found for (found,) in rows]
 
 
-async def test_a_change_of_the_hour_ahead_is_sent_within_a_sweep(
-    world: Any, receiver: Any, until: Any
-) -> None:
+async def test_a_change_of_the_hour_ahead_is_sent_within_a_sweep(world: Any, receiver: Any) -> None:
     shipment_id = await world.notified_shipment()
     await world.advance(HOUR)
     await world.notify(shipment_id, 1, 2)
@@ -31,7 +30,7 @@ async def test_a_change_of_the_hour_ahead_is_sent_within_a_sweep(
 
 
 async def test_a_retry_that_was_scheduled_ahead_is_due_and_one_that_a_receiver_asked_for_is_not(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     shipment_id = await world.notified_shipment()
     receiver.statuses(500)
@@ -55,7 +54,7 @@ async def test_a_retry_that_was_scheduled_ahead_is_due_and_one_that_a_receiver_a
 
 
 async def test_a_retry_and_its_follower_that_wait_by_the_schedule_are_left_alone(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     shipment_id = await world.notified_shipment()
     receiver.statuses(500)
@@ -78,7 +77,7 @@ async def test_a_contracted_rate_that_was_spent_ahead_is_not_waited_for(world: A
 
 
 async def test_a_receiver_that_asked_for_a_while_ahead_is_called_again(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     shipment_id = await world.notified_shipment()
     receiver.statuses(429, 200, **{"Retry-After": "60"})

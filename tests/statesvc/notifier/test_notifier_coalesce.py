@@ -16,6 +16,7 @@ from statesvc.log.json_compression import decompress_json, open_part
 from statesvc.notifier.coalesce import Coalescer, overfull
 from statesvc.notifier.housekeeping import BacklogBound
 from statesvc.subscriptions import subscription_store as store
+from tests.world.waiting import until
 
 FEW = BacklogBound(count_max=5)
 DAY = 24 * 3600
@@ -36,7 +37,7 @@ async def waiting(world: Any) -> list[tuple[UUID, int]]:
 
 
 async def test_beyond_the_bound_the_latest_of_each_shipment_stands_for_those_before_it(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     subscription_id = await world.subscribe()
     busy, _ = await world.shipment()
@@ -73,9 +74,7 @@ async def test_a_subscription_that_opted_out_gets_each_one_however_late(world: A
     assert len(await waiting(world)) == 19
 
 
-async def test_what_is_under_way_is_left_alone_and_sent_before(
-    world: Any, receiver: Any, until: Any
-) -> None:
+async def test_what_is_under_way_is_left_alone_and_sent_before(world: Any, receiver: Any) -> None:
     await world.notified_shipment(*range(1, 9))
     answered = receiver.hold()
     async with world.notifier() as notifier:
@@ -107,9 +106,7 @@ async def test_one_that_stands_for_others_is_given_no_more(world: Any) -> None:
     assert sorted(await waiting(world)) == [(shipment_id, 3), (shipment_id, 8)]
 
 
-async def test_a_gap_counts_the_gaps_that_it_swallows(
-    world: Any, receiver: Any, until: Any
-) -> None:
+async def test_a_gap_counts_the_gaps_that_it_swallows(world: Any, receiver: Any) -> None:
     shipment_id = await world.notified_shipment(*range(1, 7))
     assert await coalesce(world) == 5
     await world.notify(shipment_id, *range(7, 13))
@@ -125,7 +122,7 @@ async def test_a_gap_counts_the_gaps_that_it_swallows(
 
 
 async def test_the_entry_of_the_one_that_stood_for_others_covers_them_and_lists_the_tries_at_them(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.subscribe()
     shipment_id, key = await world.shipment()
@@ -164,7 +161,7 @@ async def test_the_entry_of_the_one_that_stood_for_others_covers_them_and_lists_
 
 
 async def test_one_that_was_left_out_is_replayed_under_its_own_id(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
@@ -201,7 +198,7 @@ async def test_two_at_once_leave_out_each_one_once(world: Any) -> None:
 
 
 async def test_a_running_notifier_keeps_the_backlog_of_a_paused_subscription_within_its_bound(
-    world: Any, until: Any
+    world: Any,
 ) -> None:
     subscription_id = await world.subscribe()
     await store.change_state(world.connection, subscription_id, "pause", actor="key:test")

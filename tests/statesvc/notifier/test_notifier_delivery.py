@@ -18,11 +18,12 @@ from statesvc.delivery.retry_schedule import ATTEMPTS_MAX, DELAYS_SECONDS
 from statesvc.log.json_compression import decompress_json, open_part
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.recorded_attempts import read_attempts
+from tests.world.waiting import until
 
 pytestmark = pytest.mark.slow
 
 
-async def test_a_change_is_delivered_once_and_signed(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_change_is_delivered_once_and_signed(world: Any, receiver: Any) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
     async with world.notifier() as notifier:
@@ -41,7 +42,7 @@ async def test_a_change_is_delivered_once_and_signed(world: Any, receiver: Any, 
 
 
 async def test_the_time_in_the_signature_is_the_databases_not_this_machines(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     shipment_id = await world.notified_shipment()
     await world.advance(3600)
@@ -53,7 +54,7 @@ async def test_the_time_in_the_signature_is_the_databases_not_this_machines(
 
 
 async def test_a_shipment_is_notified_in_order_and_only_its_own_failure_blocks_it(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.subscribe()
     blocked, _ = await world.shipment()
@@ -84,7 +85,7 @@ async def test_a_shipment_is_notified_in_order_and_only_its_own_failure_blocks_i
 
 
 async def test_a_slow_subscriber_holds_at_most_a_quarter_and_delays_nobody(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     slow = await world.subscribe(url=receiver.url.replace("/hook", "/slow"))
     hurried = asyncio.Event()
@@ -112,7 +113,7 @@ async def test_a_slow_subscriber_holds_at_most_a_quarter_and_delays_nobody(
 
 
 async def test_after_the_last_retry_there_is_a_dead_letter_and_the_next_one_goes_ahead(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.notified_shipment(1, 2)
 
@@ -162,7 +163,7 @@ async def test_a_paused_subscription_gets_nothing(world: Any, receiver: Any) -> 
 
 
 async def test_a_rotation_signs_with_both_secrets_until_the_grace_is_over(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     subscription_id = await world.subscribe()
     old = world.secrets[subscription_id]
@@ -190,13 +191,13 @@ async def test_a_rotation_signs_with_both_secrets_until_the_grace_is_over(
 
 
 async def test_an_attempt_is_an_entry_of_the_log_that_proves_what_was_sent(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.subscribe()
     shipment_id, key = await world.shipment()
     receiver.statuses(200)
     await world.notify(shipment_id, 1)
-    await world.deliver(until)
+    await world.deliver()
     ((stored, sealed, batch_id, ordinal, recorded_at),) = await world.rows(
         "SELECT canonical, sealed_part, batch_id, ordinal, recorded_at FROM statesvc.attempt"
     )
@@ -228,19 +229,17 @@ async def test_an_attempt_is_an_entry_of_the_log_that_proves_what_was_sent(
     )
 
 
-async def test_of_an_erased_shipment_the_attempt_keeps_no_salt(world: Any, until: Any) -> None:
+async def test_of_an_erased_shipment_the_attempt_keeps_no_salt(world: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment(erased=True)
     await world.notify(shipment_id, 1)
-    await world.deliver(until)
+    await world.deliver()
     ((sealed, canonical),) = await world.rows("SELECT sealed_part, canonical FROM statesvc.attempt")
     assert sealed is None
     assert orjson.loads(decompress_json(canonical)).get("part_commitment") is None
 
 
-async def test_two_notifiers_send_each_notification_once(
-    world: Any, receiver: Any, until: Any
-) -> None:
+async def test_two_notifiers_send_each_notification_once(world: Any, receiver: Any) -> None:
     await world.subscribe()
     for _ in range(40):
         await world.notify((await world.shipment())[0], 1, 2, 3)
@@ -258,13 +257,13 @@ async def test_two_notifiers_send_each_notification_once(
 
 
 async def test_tries_at_what_ends_with_its_subscription_get_an_entry_all_the_same(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
     receiver.statuses(500)
     await world.notify(shipment_id, 1, 2)
-    await world.deliver(until)
+    await world.deliver()
     assert await world.ends() == []
     await store.change_state(world.connection, subscription_id, "delete", actor="key:test")
 
@@ -282,7 +281,7 @@ async def test_tries_at_what_ends_with_its_subscription_get_an_entry_all_the_sam
 
 
 async def test_what_the_receiver_answered_is_stored_sealed_without_its_secrets(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
@@ -297,7 +296,7 @@ async def test_what_the_receiver_answered_is_stored_sealed_without_its_secrets(
 
     receiver.answer = answer
     await world.notify(shipment_id, 1)
-    await world.deliver(until)
+    await world.deliver()
     (attempt,) = await read_attempts(world.connection, subscription_id, before=None, limit=10)
     response = attempt.response(world.keyring)
     assert response is not None

@@ -10,6 +10,7 @@ from psycopg import AsyncConnection
 
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX
 from statesvc.notifier.turn import take_turn
+from tests.world.waiting import until
 
 LEASE_SECONDS = 46
 CLAIM_SLOWLY = b"""
@@ -19,7 +20,7 @@ CREATE TRIGGER test_rest AFTER UPDATE ON statesvc.outbox FOR EACH STATEMENT EXEC
 
 @pytest.mark.usefixtures("own_processes")
 async def test_killed_between_send_and_settle_it_is_sent_again_with_the_same_id(
-    world: Any, receiver: Any, until: Any, master_key: bytes
+    world: Any, receiver: Any, master_key: bytes
 ) -> None:
     await world.notified_shipment(1)
     await world.killed_at_first_delivery(master_key)
@@ -37,7 +38,7 @@ async def test_killed_between_send_and_settle_it_is_sent_again_with_the_same_id(
 
 
 async def test_a_notification_that_kills_each_notifier_is_buried_unsent(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.notified_shipment(1, 2)
     await world.connection.execute(
@@ -51,7 +52,7 @@ async def test_a_notification_that_kills_each_notifier_is_buried_unsent(
 
 
 async def test_what_is_sent_is_settled_once_when_the_connection_is_lost_meanwhile(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     shipment_id = await world.notified_shipment(1)
 
@@ -78,7 +79,7 @@ async def test_what_is_sent_is_settled_once_when_the_connection_is_lost_meanwhil
 
 
 async def test_an_unknown_commit_records_no_attempt_twice(
-    world: Any, receiver: Any, until: Any, monkeypatch: pytest.MonkeyPatch
+    world: Any, receiver: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
     await world.notified_shipment(1)
@@ -103,7 +104,7 @@ async def test_an_unknown_commit_records_no_attempt_twice(
 
 
 async def test_an_attempt_whose_lease_ran_out_is_recorded_but_settles_nothing(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.notified_shipment(1)
     go = asyncio.Event()
@@ -133,7 +134,7 @@ async def test_an_attempt_whose_lease_ran_out_is_recorded_but_settles_nothing(
 
 
 async def test_a_secret_that_does_not_open_sends_nothing_unsigned(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     subscription_id = await world.subscribe()
     await world.connection.execute(
@@ -154,7 +155,7 @@ async def test_a_secret_that_does_not_open_sends_nothing_unsigned(
 
 @pytest.mark.slow
 async def test_slots_that_become_free_during_a_claim_are_not_forgotten(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.subscribe()
     for _ in range(40):
@@ -172,14 +173,14 @@ async def test_slots_that_become_free_during_a_claim_are_not_forgotten(
 
 
 async def test_what_is_too_old_for_its_type_is_buried_at_its_next_attempt_unsent(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.subscribe(give_up_after={"shipment.status_changed": 3600.0})
     await world.subscribe(give_up_after={"shipment.updated": 3600.0})
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
     await world.database.clock.advance(3600)
-    await world.deliver(until)
+    await world.deliver()
     assert len(receiver.received) == 1, "the other subscription has no such bound"
     ((detail,),) = await world.rows("SELECT detail FROM statesvc.dead_letter")
     assert (
@@ -191,7 +192,7 @@ async def test_what_is_too_old_for_its_type_is_buried_at_its_next_attempt_unsent
 
 
 async def test_what_had_happened_too_long_ago_is_not_sent_and_is_listed_as_cancelled(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.subscribe(max_age_seconds=86_400.0)
     await world.notified_shipment(1)

@@ -14,6 +14,7 @@ from statesvc.notifier.context import DatabaseClock, NotifierContext
 from statesvc.notifier.limiter_board import LimiterBoard
 from statesvc.subscriptions.recorded_attempts import LimiterSummary, read_limiter
 from statesvc.telemetry.metrics import Telemetry
+from tests.world.waiting import until
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def attempted(
 
 @pytest.mark.usefixtures("often")
 async def test_a_limiter_is_shown_while_it_works_and_withdrawn_when_its_notifier_stops(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     subscription_id = await world.subscribe()
     await world.notify((await world.shipment())[0], 1)

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from statesvc.delivery.limiter.circuit_breaker import ATTEMPTS_MIN, OPEN_SECONDS
 from statesvc.subscriptions import subscription_store as store
+from tests.world.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +24,7 @@ async def shipments(world: Any, count: int) -> list[Any]:
 
 
 async def test_a_receiver_that_asks_to_wait_is_left_alone_by_every_notifier_until_then(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.subscribe()
     receiver.statuses(429, 200, **{"Retry-After": "100"})
@@ -40,7 +41,7 @@ async def test_a_receiver_that_asks_to_wait_is_left_alone_by_every_notifier_unti
             await until(lambda: len(receiver.received) >= 6)
 
 
-async def test_the_end_of_a_pause_needs_no_wake_up(world: Any, receiver: Any, until: Any) -> None:
+async def test_the_end_of_a_pause_needs_no_wake_up(world: Any, receiver: Any) -> None:
     await world.subscribe()
     receiver.statuses(503, 200, **{"Retry-After": "1"})
     await shipments(world, 1)
@@ -50,9 +51,7 @@ async def test_the_end_of_a_pause_needs_no_wake_up(world: Any, receiver: Any, un
         await until(lambda: len(receiver.received) == 5)
 
 
-async def test_a_resume_ends_a_pause_that_the_receiver_asked_for(
-    world: Any, receiver: Any, until: Any
-) -> None:
+async def test_a_resume_ends_a_pause_that_the_receiver_asked_for(world: Any, receiver: Any) -> None:
     subscription_id = await world.subscribe()
     receiver.statuses(429, 200, **{"Retry-After": "10000"})
     await shipments(world, 1)
@@ -68,7 +67,7 @@ async def test_a_resume_ends_a_pause_that_the_receiver_asked_for(
 
 
 async def test_a_contracted_rate_holds_for_all_notifiers_together(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.subscribe(rate_per_second=0.01)
     await shipments(world, 10)
@@ -87,7 +86,7 @@ async def test_a_contracted_rate_holds_for_all_notifiers_together(
 
 
 async def test_a_rate_lets_a_second_s_worth_go_at_once_and_then_keeps_to_it(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.subscribe(rate_per_second=5)
     begun = asyncio.get_running_loop().time()
@@ -98,7 +97,7 @@ async def test_a_rate_lets_a_second_s_worth_go_at_once_and_then_keeps_to_it(
 
 
 async def test_a_receiver_that_is_down_is_asked_by_one_probe_and_its_news_keep_their_tries(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.subscribe()
     down = True
@@ -132,9 +131,7 @@ async def test_a_receiver_that_is_down_is_asked_by_one_probe_and_its_news_keep_t
     assert untried >= 60 - asked - 1
 
 
-async def test_news_goes_out_while_many_retries_are_due(
-    world: Any, receiver: Any, until: Any
-) -> None:
+async def test_news_goes_out_while_many_retries_are_due(world: Any, receiver: Any) -> None:
     await world.subscribe()
     old = await shipments(world, 100)
     await world.connection.execute(
@@ -162,7 +159,7 @@ async def test_news_goes_out_while_many_retries_are_due(
 
 
 async def test_an_earlier_one_that_is_put_back_waits_for_what_is_under_way(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
@@ -184,7 +181,7 @@ async def test_an_earlier_one_that_is_put_back_waits_for_what_is_under_way(
 
 
 async def test_nobody_is_notified_while_the_sealer_refuses_the_log(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.subscribe()
     await world.connection.execute(

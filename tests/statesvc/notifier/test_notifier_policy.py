@@ -13,6 +13,7 @@ from statesvc.health.notices import Notice, NoticeKind
 from statesvc.notifier.policy import ReceiverOutcomes, blames_receiver, log_notices, note, review
 from statesvc.subscriptions import subscription_store as store
 from statesvc.telemetry.metrics import Telemetry
+from tests.world.waiting import until
 
 HOUR = 3600.0
 
@@ -43,13 +44,13 @@ async def succeed(world: Any, subscription_id: UUID) -> list[Any]:
 
 
 async def test_gone_disables_with_an_action_and_a_notice_and_a_resume_sends_what_is_open(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
     receiver.statuses(410, 204)
-    await world.deliver(until)
+    await world.deliver()
     shown = await store.find(world.connection, subscription_id)
     assert shown is not None
     assert (shown.state, shown.disabled_why) == ("disabled", "the subscriber answered 410 Gone")
@@ -79,14 +80,14 @@ async def test_gone_disables_with_an_action_and_a_notice_and_a_resume_sends_what
 
 
 async def test_a_second_gone_of_the_same_crowd_says_nothing_again(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.subscribe()
     for _ in range(5):
         shipment_id, _ = await world.shipment()
         await world.notify(shipment_id, 1)
     receiver.statuses(410)
-    await world.deliver(until)
+    await world.deliver()
     assert len(await notices(world)) == 1
     assert (
         len(await world.rows("SELECT FROM statesvc.action WHERE verb = 'subscription.disable'"))
@@ -192,7 +193,7 @@ async def test_two_reviews_at_a_time_disable_once(world: Any, pool: Any) -> None
     assert len(await notices(world)) == 1
 
 
-async def test_a_running_notifier_reviews(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_running_notifier_reviews(world: Any, receiver: Any) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
     await fail(world, subscription_id, 30)

@@ -9,6 +9,7 @@ from statesvc.delivery.retry_schedule import ATTEMPTS_MAX
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter, Obstacle
 from statesvc.repair.dead_letters.put_back import ReplayVerdict, obstacle_of, put_back, verdicts
 from statesvc.repair.dead_letters.replay_plan import RepairRequest
+from tests.world.waiting import until
 
 
 def order(*ids: int) -> RepairRequest:
@@ -22,7 +23,7 @@ def order(*ids: int) -> RepairRequest:
     )
 
 
-async def exhaust(world: Any, until: Any, *, told_before: int = 0) -> int:
+async def exhaust(world: Any, *, told_before: int = 0) -> int:
     """Try one notification once, and with that for the last time; return its dead letter.
 
     `told_before`: attempts of earlier replays.
@@ -47,10 +48,10 @@ async def _any(world: Any, query: str) -> bool:
 
 
 async def test_it_is_sent_again_under_its_webhook_id_and_its_attempts_are_numbered_on(
-    world: Any, until: Any
+    world: Any,
 ) -> None:
     await world.subscribe()
-    dead_letter_id = await exhaust(world, until)
+    dead_letter_id = await exhaust(world)
     assert await put_back(world.connection, order(dead_letter_id), [dead_letter_id]) == {
         dead_letter_id: None
     }
@@ -93,9 +94,9 @@ async def test_it_is_sent_again_under_its_webhook_id_and_its_attempts_are_number
     ) == [(0,)]
 
 
-async def test_it_can_give_up_again_and_is_a_new_dead_letter(world: Any, until: Any) -> None:
+async def test_it_can_give_up_again_and_is_a_new_dead_letter(world: Any) -> None:
     await world.subscribe()
-    first = await exhaust(world, until)
+    first = await exhaust(world)
     await put_back(world.connection, order(first), [first])
     await world.connection.execute("UPDATE statesvc.outbox SET attempts = %s", (ATTEMPTS_MAX,))
     async with world.notifier():
@@ -115,10 +116,10 @@ async def test_it_can_give_up_again_and_is_a_new_dead_letter(world: Any, until: 
 
 
 async def test_attempts_are_numbered_on_from_the_log_though_not_all_of_them_ended_in_dead_letters(
-    world: Any, until: Any
+    world: Any,
 ) -> None:
     await world.subscribe()
-    dead_letter_id = await exhaust(world, until, told_before=7)
+    dead_letter_id = await exhaust(world, told_before=7)
     assert [number for _, _, number in await world.attempts()] == [7 + ATTEMPTS_MAX]
     await put_back(world.connection, order(dead_letter_id), [dead_letter_id])
     assert await world.rows("SELECT earlier_attempts, attempts FROM statesvc.outbox") == [
@@ -126,9 +127,9 @@ async def test_attempts_are_numbered_on_from_the_log_though_not_all_of_them_ende
     ]
 
 
-async def test_a_subscription_that_is_gone_is_not_notified_again(world: Any, until: Any) -> None:
+async def test_a_subscription_that_is_gone_is_not_notified_again(world: Any) -> None:
     subscription_id = await world.subscribe()
-    dead_letter_id = await exhaust(world, until)
+    dead_letter_id = await exhaust(world)
     for change, obstacle in (
         ("disabled_at", Obstacle.SUBSCRIPTION_DISABLED),
         ("deleted_at", Obstacle.SUBSCRIPTION_GONE),

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from tests.world.waiting import until
+
 pytestmark = pytest.mark.slow
 NOT_BY_ITSELF = 3600.0
 
 
 async def test_a_delivered_notification_is_settled_with_the_next_claim(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.subscribe()
     async with world.notifier(settle_within_seconds=NOT_BY_ITSELF):
@@ -31,9 +33,7 @@ async def test_a_delivered_notification_is_settled_with_the_next_claim(
         assert sum(waited) >= 2, "the delivered one alone: those before it are settled"
 
 
-async def test_it_is_settled_by_itself_when_no_claim_comes(
-    world: Any, receiver: Any, until: Any
-) -> None:
+async def test_it_is_settled_by_itself_when_no_claim_comes(world: Any, receiver: Any) -> None:
     shipment_id = await world.notified_shipment()
     async with world.notifier(settle_within_seconds=0.3) as notifier:
         await world.notify(shipment_id, 1)
@@ -43,7 +43,7 @@ async def test_it_is_settled_by_itself_when_no_claim_comes(
         assert await world.outbox() == []
 
 
-async def test_what_waits_behind_it_is_not_held_back(world: Any, receiver: Any, until: Any) -> None:
+async def test_what_waits_behind_it_is_not_held_back(world: Any, receiver: Any) -> None:
     await world.notified_shipment(1, 2, 3)
     async with world.notifier(settle_within_seconds=NOT_BY_ITSELF):
         await until(lambda: len(receiver.received) == 3)
@@ -51,7 +51,7 @@ async def test_what_waits_behind_it_is_not_held_back(world: Any, receiver: Any, 
 
 
 async def test_what_came_behind_it_while_it_was_sent_is_not_held_back(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.subscribe()
     (shipment_id, _), (other, _) = await world.shipment(), await world.shipment()
@@ -69,7 +69,7 @@ async def test_what_came_behind_it_while_it_was_sent_is_not_held_back(
         await until(lambda: len(receiver.received) == 3)
 
 
-async def test_a_failure_is_settled_at_once(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_failure_is_settled_at_once(world: Any, receiver: Any) -> None:
     shipment_id = await world.notified_shipment(1)
     receiver.statuses(500)
     async with world.notifier(settle_within_seconds=NOT_BY_ITSELF) as notifier:
@@ -78,9 +78,7 @@ async def test_a_failure_is_settled_at_once(world: Any, receiver: Any, until: An
         assert await world.outbox() == [(shipment_id, 1, 1, False)]
 
 
-async def test_a_notifier_that_stops_settles_what_it_held(
-    world: Any, receiver: Any, until: Any
-) -> None:
+async def test_a_notifier_that_stops_settles_what_it_held(world: Any, receiver: Any) -> None:
     await world.notified_shipment(1)
     async with world.notifier(settle_within_seconds=NOT_BY_ITSELF):
         await until(lambda: receiver.received)
@@ -88,9 +86,7 @@ async def test_a_notifier_that_stops_settles_what_it_held(
     assert await world.attempts() == [("delivered", 204, 1)]
 
 
-async def test_a_notifier_that_lost_its_lease_settles_nothing(
-    world: Any, receiver: Any, until: Any
-) -> None:
+async def test_a_notifier_that_lost_its_lease_settles_nothing(world: Any, receiver: Any) -> None:
     shipment_id = await world.notified_shipment(1)
     is_taken_over = receiver.hold()
     async with world.notifier():
@@ -103,7 +99,7 @@ async def test_a_notifier_that_lost_its_lease_settles_nothing(
     assert await world.ends() == []
 
 
-async def test_a_stop_lets_what_is_in_flight_finish(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_stop_lets_what_is_in_flight_finish(world: Any, receiver: Any) -> None:
     shipment_id = await world.notified_shipment(1, 2)
 
     async def take_a_moment(_got: Any) -> web.StreamResponse:
@@ -121,7 +117,7 @@ async def test_a_stop_lets_what_is_in_flight_finish(world: Any, receiver: Any, u
 
 
 async def test_a_stop_gives_back_uncharged_what_takes_longer_than_the_grace(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     shipment_id = await world.notified_shipment(1)
     never = receiver.hold()
@@ -132,7 +128,7 @@ async def test_a_stop_gives_back_uncharged_what_takes_longer_than_the_grace(
 
 
 async def test_what_a_stopping_notifier_gives_back_another_takes_at_once(
-    world: Any, receiver: Any, until: Any
+    world: Any, receiver: Any
 ) -> None:
     await world.notified_shipment(1)
     never = receiver.hold()

@@ -10,6 +10,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.notifier.operator_incidents import TYPES, notify_operators
+from tests.world.waiting import until
 
 LEASE_SECONDS = 46
 PUSHED = """
@@ -68,7 +69,7 @@ async def notify(world: Any) -> int:
 
 @pytest.mark.usefixtures("own_processes")
 async def test_each_incident_is_sent_once_and_its_end_once_by_notifiers_that_die_meanwhile(
-    world: Any, receiver: Any, until: Any, master_key: bytes
+    world: Any, receiver: Any, master_key: bytes
 ) -> None:
     operator = await world.subscribe(types=TYPES)
     await world.subscribe()

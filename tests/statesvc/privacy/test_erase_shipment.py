@@ -30,8 +30,10 @@ from statesvc.shipments.rebuild.rebuild import Rebuild
 from statesvc.spool.drainer import Drainer, ServerClock
 from statesvc.spool.file_spool import FileSpool
 from statesvc.spool.spool import SpoolBounds, SpooledMessage
+from tests.statesvc.conftest import ANOTHER_WAITS, one
 from tests.statesvc.privacy.legible_values import legible
 from tests.statesvc.worker.log_check import check_log
+from tests.world.waiting import until
 from tests.world.worker_harness import CARRIER_ID, WorkerHarness, push_body, shipment
 
 pytestmark = pytest.mark.slow
@@ -188,7 +190,7 @@ async def test_a_signature_that_waited_while_its_shipment_was_erased_leaves_no_d
             )
         )
         # the digest is made by now; the append waits for the stream
-        await until_a_session_waits(other)
+        await until(lambda: one(other, ANOTHER_WAITS))
         await forget(replace(harness, connection=other), "A1")
         await other.commit()
         await saying
@@ -210,19 +212,6 @@ async def personal_ids(harness: WorkerHarness) -> int:
         shipment("A1"),
     )
     return found
-
-
-async def until_a_session_waits(connection: AsyncConnection[Any]) -> None:
-    """Wait until another session waits for a lock."""
-    async with asyncio.timeout(10):
-        while True:
-            cursor = await connection.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND"
-                " wait_event_type = 'Lock'"
-            )
-            if await cursor.fetchone() != (0,):
-                return
-            await asyncio.sleep(0.01)
 
 
 async def test_a_message_that_waited_while_its_shipment_was_erased_keeps_nothing(

@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram
 from statesvc.roles.supervisor.child_watch import KILL_ASKS, ChildWatch
 from statesvc.roles.supervisor.start_child import spawn
+from tests.world.waiting import until
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 ASK_SECONDS = 0.1
@@ -53,19 +54,14 @@ async def watched() -> AsyncIterator[tuple[ChildProcess, ChildWatch]]:
 async def answering(
     watch: ChildWatch, child: ChildProcess, *, other_than: int | None = None
 ) -> int:
-    async with asyncio.timeout(60):
-        while (  # noqa: ASYNC110 - another process
-            child.pid in {None, other_than} or not watch.control.exists() or not watch.has_answered
-        ):
-            await asyncio.sleep(0.02)
+    await until(
+        lambda: (
+            child.pid not in {None, other_than} and watch.control.exists() and watch.has_answered
+        ),
+        60,
+    )
     assert child.pid is not None
     return child.pid
-
-
-async def until_answers(watch: ChildWatch, *, wanted: bool) -> None:
-    async with asyncio.timeout(30):
-        while watch.answers is not wanted:  # noqa: ASYNC110 - the watch notices it
-            await asyncio.sleep(0.02)
 
 
 async def test_a_frozen_child_is_named_and_replaced() -> None:
@@ -104,7 +100,7 @@ async def test_a_child_that_is_frozen_shortly_goes_on() -> None:
     async with watched() as (child, watch):
         first = await answering(watch, child)
         os.kill(first, signal.SIGSTOP)
-        await until_answers(watch, wanted=False)
+        await until(lambda: not watch.answers)
         os.kill(first, signal.SIGCONT)
-        await until_answers(watch, wanted=True)
+        await until(lambda: watch.answers)
         assert child.pid == first

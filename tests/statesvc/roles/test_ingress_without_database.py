@@ -5,6 +5,7 @@ import base64
 import secrets
 import signal
 from collections.abc import AsyncIterator, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -20,6 +21,7 @@ from statesvc.shipments.stored_message import find_message
 from tests.soak.proxy import Proxy
 from tests.world.forked import ForkedProcess, fork
 from tests.world.ports import free_port
+from tests.world.waiting import until
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 
@@ -90,20 +92,12 @@ async def all_stored(service: AsyncConnection[Any], ids: Iterable[UUID]) -> int:
     """Wait until each id resolves; return the number of stored messages, each of which has one
     body.
     """
-    async with asyncio.timeout(30):
-        for message_id in ids:
-            while await find_message(service, message_id, folder=None) is None:  # noqa: ASYNC110 - of a process
-                await asyncio.sleep(0.05)
+    for message_id in ids:
+        await until(partial(find_message, service, message_id, folder=None))
     query = "SELECT count(*), count(DISTINCT message_id) FROM statesvc.body"
     ((bodies, messages),) = await (await service.execute(query)).fetchall()
     assert bodies == messages
     return int(messages)
-
-
-async def written(path: Path) -> None:
-    async with asyncio.timeout(30):
-        while not await asyncio.to_thread(path.exists):  # noqa: ASYNC110 - of a process
-            await asyncio.sleep(0.05)
 
 
 async def test_it_starts_without_the_database_with_the_keys_of_its_last_start(
@@ -113,7 +107,7 @@ async def test_it_starts_without_the_database_with_the_keys_of_its_last_start(
     await ingress.start()
     assert (await ingress.push("before"))[0] == 200
     file = ingress.folder / "data" / FILE
-    await written(file)
+    await until(file.exists)
     text = await asyncio.to_thread(file.read_bytes)
     assert file.stat().st_mode & 0o777 == 0o600
     assert key_id.encode() not in text
@@ -141,9 +135,11 @@ async def test_without_such_a_file_it_refuses_with_the_reason(
     assert FILE in answer["detail"]
     assert (await ingress.call("/readyz"))[0] == 503
     line.heal()
-    async with asyncio.timeout(30):
-        while (await ingress.push("b"))[0] != 200:  # noqa: ASYNC110 - of a process
-            await asyncio.sleep(0.1)
+
+    async def is_taken() -> bool:
+        return (await ingress.push("b"))[0] == 200
+
+    await until(is_taken)
 
 
 async def test_it_ends_where_the_database_that_comes_back_is_another(
@@ -151,7 +147,7 @@ async def test_it_ends_where_the_database_that_comes_back_is_another(
 ) -> None:
     await ingress.start()
     await ingress.push("before")
-    await written(ingress.folder / "data" / FILE)
+    await until((ingress.folder / "data" / FILE).exists)
     await ingress.end()
     line.cut()
     await ingress.start()
@@ -192,7 +188,7 @@ async def test_killed_at_any_moment_it_loses_and_doubles_nothing(
     sent = [0]
     await ingress.start()
     await ingress.push("first")
-    await written(ingress.folder / "data" / FILE)
+    await until((ingress.folder / "data" / FILE).exists)
     for life in range(6):
         pushing = asyncio.create_task(push_many(100))
         await asyncio.sleep(0.05 + life * 0.03)

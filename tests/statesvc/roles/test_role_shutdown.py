@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 
 from statesvc.roles.shutdown import Component, ShutdownTimes, StopSignals, run_until_stopped
+from tests.world.waiting import until
 
 
 class Steady:
@@ -96,9 +97,7 @@ async def test_a_second_signal_cuts_the_grace_short(order: list[str]) -> None:
 
 async def test_parts_work_on_while_load_balancers_notice(order: list[str]) -> None:
     running = asyncio.create_task(run(order, Steady("http", order).part, asks=1, drain_seconds=0.2))
-    async with asyncio.timeout(5):
-        while not order:  # noqa: ASYNC110 - the task under test makes it so
-            await asyncio.sleep(0)
+    await until(lambda: order)
     assert order == ["drained"]
     assert await running == 0
     assert order == ["drained", "http asked", "http ended"]

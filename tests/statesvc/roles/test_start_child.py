@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram
 from statesvc.roles.supervisor.start_child import Child, ForkedProgram, Forks, spawn
 from tests.world.forked import ForkedProcess
 from tests.world.forked import fork as start_program
+from tests.world.waiting import until
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 
@@ -87,12 +87,6 @@ def read(path: Path) -> str:
 
 def title_of(pid: int) -> str:
     return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").decode()
-
-
-async def until(what: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not what():  # noqa: ASYNC110 - another process does it
-            await asyncio.sleep(0.02)
 
 
 async def until_says(path: Path, word: str) -> str:

@@ -28,6 +28,7 @@ from statesvc.roles.supervisor.start_child import spawn
 from statesvc.roles.supervisor.supervise import banner
 from statesvc.roles.watchdog import watchdog
 from statesvc.settings.service_settings import load_settings
+from tests.world.waiting import until
 
 LOOPBACK = "127.0.0.1"
 
@@ -47,13 +48,6 @@ def plan(host: str = LOOPBACK, demo_rate: float | None = None) -> ServicePlan:
 
 def read_lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
-
-
-async def until(path: Path, lines: int) -> list[str]:
-    async with asyncio.timeout(10):
-        while len(read_lines(path)) < lines:  # noqa: ASYNC110 - another process writes it
-            await asyncio.sleep(0.02)
-    return read_lines(path)
 
 
 def test_a_taken_port_is_refused_for_the_api_and_passed_over_for_the_others() -> None:
@@ -134,14 +128,13 @@ async def test_a_child_that_dies_is_started_again_until_it_is_stopped(tmp_path: 
     start = spawn([sys.executable, "-c", code], {})
     child = ChildProcess(ChildProgram(name="notifier+sealer", start=start, deaths=deaths))
     running = asyncio.create_task(child.run())
-    pids = await until(report, 2)
+    await until(lambda: len(read_lines(report)) >= 2)
+    pids = read_lines(report)
     ((death,), _) = read_deaths(deaths, 0)
     assert (death.roles, death.pid, death.exit_code) == (["notifier", "sealer"], int(pids[0]), -9)
     assert len(set(pids)) == 2
     # the child may speak before its supervisor has gone on
-    async with asyncio.timeout(10):
-        while child.pid is None:  # noqa: ASYNC110 - another process starts
-            await asyncio.sleep(0.02)
+    await until(lambda: child.pid is not None)
     assert child.pid == int(pids[1])
     child.stop()
     await asyncio.wait_for(running, 5)

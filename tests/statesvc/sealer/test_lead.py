@@ -26,9 +26,10 @@ from statesvc.sealer import sealer_loop as loop
 from statesvc.sealer.clock_check import ClockCheck, ClockError
 from statesvc.sealer.leadership import Publication, signers_of, take_stock
 from statesvc.sealer.seal import RefusalError, seal
-from tests.statesvc.sealer.test_sealer_loop import is_sealed, running, until
+from tests.statesvc.sealer.test_sealer_loop import is_sealed, running
 from tests.world.database import Database, without_triggers
 from tests.world.log_builder import MASTER, LogBuilder, log_builder
+from tests.world.waiting import until
 
 
 async def as_attacker(database: Any, *statements: str) -> None:
@@ -115,12 +116,13 @@ async def test_a_head_is_written_outside_before_anybody_can_read_it(
         ("DELETE FROM statesvc.batch", "incomplete"),
     ],
 )
-async def test_a_changed_log_is_not_signed_over(database: Any, change: str, why: str) -> None:
-    async with log_builder(database) as log:
-        await two_passes(log)
-        await as_attacker(database, change)
-        with pytest.raises(RefusalError, match=why):
-            await log.seal()
+async def test_a_changed_log_is_not_signed_over(
+    database: Any, change: str, why: str, event_log: LogBuilder
+) -> None:
+    await two_passes(event_log)
+    await as_attacker(database, change)
+    with pytest.raises(RefusalError, match=why):
+        await event_log.seal()
 
 
 async def test_a_stranger_s_head_is_not_taken_for_ours(database: Any, tmp_path: Path) -> None:
@@ -171,107 +173,111 @@ async def test_another_key_in_the_database_than_was_pinned_is_refused(
             await log.seal()
 
 
-async def test_the_first_key_is_made_once_and_sealed(database: Any) -> None:
-    async with log_builder(database) as log:
-        await log.act()
-        await log.seal()
-        (key,) = await read_keys(log.connection)
-        await log.seal()
-        assert await read_keys(log.connection) == [key]
-        (signer,) = await signers_of(log.connection, MASTER)
-        assert signer.verifier == key.verifier
-        assert key.sealed_seed is not None
-        assert signer.seed not in key.sealed_seed
-        with pytest.raises(RefusalError, match="cannot be used"):
-            await signers_of(log.connection, MasterKeys([bytes(32)]))
+async def test_the_first_key_is_made_once_and_sealed(event_log: LogBuilder) -> None:
+    await event_log.act()
+    await event_log.seal()
+    (key,) = await read_keys(event_log.connection)
+    await event_log.seal()
+    assert await read_keys(event_log.connection) == [key]
+    (signer,) = await signers_of(event_log.connection, MASTER)
+    assert signer.verifier == key.verifier
+    assert key.sealed_seed is not None
+    assert signer.seed not in key.sealed_seed
+    with pytest.raises(RefusalError, match="cannot be used"):
+        await signers_of(event_log.connection, MasterKeys([bytes(32)]))
 
 
-async def test_a_new_key_signs_beside_the_old_one_until_that_is_retired(database: Any) -> None:
-    async with log_builder(database) as log:
-        await two_passes(log)
-        (old,) = [key.verifier for key in await read_keys(log.connection)]
-        async with log.connection.transaction():
-            new = await rotate(log.connection, MASTER, actor="cli:ops", why="a year has passed")
-        async with log.connection.transaction():
-            with pytest.raises(SigningKeyError, match="no checkpoint covers"):
-                await retire(log.connection, old.key_id, actor="cli:ops", why="as above")
-        head = await log.seal()
-        assert open_checkpoint(head.note, [old, new]).signed_by == {old, new}
-        halves = {key.cosigner for key in await read_keys(log.connection)} - {None}
-        assert len(halves) == 2
-        (line,) = (await log.rows("SELECT line FROM statesvc.second_signature"))[0]
-        assert open_checkpoint(head.note + line, filter(None, halves)).signed_by == halves
-        async with log.connection.transaction():
-            await retire(log.connection, old.key_id, actor="cli:ops", why="as above")
-        head = await log.seal()
-        assert open_checkpoint(head.note, [old, new]).signed_by == {new}
-        assert [key.sealed_seed is None for key in await read_keys(log.connection)] == [True, False]
-        with pytest.raises(SigningKeyError, match="newest key"):
-            await retire(log.connection, new.key_id, actor="cli:ops", why="too many")
-        verbs = await log.rows(
-            "SELECT verb FROM statesvc.action WHERE verb LIKE 'log_key%' ORDER BY batch_id"
-        )
-        assert verbs == [("log_key.rotate",), ("log_key.retire",)]
+async def test_a_new_key_signs_beside_the_old_one_until_that_is_retired(
+    event_log: LogBuilder,
+) -> None:
+    await two_passes(event_log)
+    (old,) = [key.verifier for key in await read_keys(event_log.connection)]
+    async with event_log.connection.transaction():
+        new = await rotate(event_log.connection, MASTER, actor="cli:ops", why="a year has passed")
+    async with event_log.connection.transaction():
+        with pytest.raises(SigningKeyError, match="no checkpoint covers"):
+            await retire(event_log.connection, old.key_id, actor="cli:ops", why="as above")
+    head = await event_log.seal()
+    assert open_checkpoint(head.note, [old, new]).signed_by == {old, new}
+    halves = {key.cosigner for key in await read_keys(event_log.connection)} - {None}
+    assert len(halves) == 2
+    (line,) = (await event_log.rows("SELECT line FROM statesvc.second_signature"))[0]
+    assert open_checkpoint(head.note + line, filter(None, halves)).signed_by == halves
+    async with event_log.connection.transaction():
+        await retire(event_log.connection, old.key_id, actor="cli:ops", why="as above")
+    head = await event_log.seal()
+    assert open_checkpoint(head.note, [old, new]).signed_by == {new}
+    assert [key.sealed_seed is None for key in await read_keys(event_log.connection)] == [
+        True,
+        False,
+    ]
+    with pytest.raises(SigningKeyError, match="newest key"):
+        await retire(event_log.connection, new.key_id, actor="cli:ops", why="too many")
+    verbs = await event_log.rows(
+        "SELECT verb FROM statesvc.action WHERE verb LIKE 'log_key%' ORDER BY batch_id"
+    )
+    assert verbs == [("log_key.rotate",), ("log_key.retire",)]
 
 
-async def test_the_signing_key_moves_to_a_new_master_key(database: Any) -> None:
+async def test_the_signing_key_moves_to_a_new_master_key(
+    event_log: LogBuilder, owner: AsyncConnection[Any]
+) -> None:
     new = MasterKeys([bytes(32), bytes(range(32))])
-    async with log_builder(database) as log:
-        await two_passes(log)
-        (before,) = await signers_of(log.connection, MASTER)
-        async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-            assert await rewrap_seeds(owner, new) == 1
-            assert await rewrap_seeds(owner, new) == 0
-        (after,) = await signers_of(log.connection, MasterKeys([bytes(32)]))
-        assert after.seed == before.seed
+    await two_passes(event_log)
+    (before,) = await signers_of(event_log.connection, MASTER)
+    assert await rewrap_seeds(owner, new) == 1
+    assert await rewrap_seeds(owner, new) == 0
+    (after,) = await signers_of(event_log.connection, MasterKeys([bytes(32)]))
+    assert after.seed == before.seed
 
 
-async def test_a_public_key_put_in_place_of_ours_is_noticed(database: Any) -> None:
-    async with log_builder(database) as log:
-        await two_passes(log)
-        await as_attacker(database, "UPDATE statesvc.signing_key SET public_key = sha256('x')")
-        with pytest.raises(RefusalError):
-            await signers_of(log.connection, MASTER)
+async def test_a_public_key_put_in_place_of_ours_is_noticed(
+    database: Any, event_log: LogBuilder
+) -> None:
+    await two_passes(event_log)
+    await as_attacker(database, "UPDATE statesvc.signing_key SET public_key = sha256('x')")
+    with pytest.raises(RefusalError):
+        await signers_of(event_log.connection, MASTER)
 
 
-async def test_a_key_of_an_older_release_gets_its_second_half_and_keeps_it(database: Any) -> None:
-    async with log_builder(database) as log:
-        await two_passes(log)
-        (made,) = await read_keys(log.connection)
-        assert made.cosigner is not None
-        await as_attacker(database, "UPDATE statesvc.signing_key SET cosigner = NULL")
-        await two_passes(log)
-        assert await read_keys(log.connection) == [made]
-        stranger = NoteSigner.fresh(log.origin).cosigner
-        assert stranger is not None
-        key = stranger.public_key.hex()
-        await as_attacker(database, f"UPDATE statesvc.signing_key SET cosigner = '\\x{key}'")
-        await log.act()
-        with pytest.raises(RefusalError, match="was changed in the database"):
-            await log.seal()
+async def test_a_key_of_an_older_release_gets_its_second_half_and_keeps_it(
+    database: Any, event_log: LogBuilder
+) -> None:
+    await two_passes(event_log)
+    (made,) = await read_keys(event_log.connection)
+    assert made.cosigner is not None
+    await as_attacker(database, "UPDATE statesvc.signing_key SET cosigner = NULL")
+    await two_passes(event_log)
+    assert await read_keys(event_log.connection) == [made]
+    stranger = NoteSigner.fresh(event_log.origin).cosigner
+    assert stranger is not None
+    key = stranger.public_key.hex()
+    await as_attacker(database, f"UPDATE statesvc.signing_key SET cosigner = '\\x{key}'")
+    await event_log.act()
+    with pytest.raises(RefusalError, match="was changed in the database"):
+        await event_log.seal()
 
 
 async def test_without_ml_dsa_in_openssl_a_log_that_has_it_goes_on_by_ed25519(
-    database: Any, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch, event_log: LogBuilder
 ) -> None:
-    async with log_builder(database) as log:
-        await two_passes(log)
-        (key,) = await read_keys(log.connection)
-        assert key.cosigner is not None
-        for algorithm in (MLDSA44PrivateKey, MLDSA44PublicKey):
-            without = type(algorithm.__name__, (), dict.fromkeys(MADE_FROM, unsupported))
-            monkeypatch.setattr(checkpoint, algorithm.__name__, without)
-        (line,) = (await log.rows("SELECT line FROM statesvc.second_signature"))[0]
-        note = (await log.rows("SELECT note FROM statesvc.checkpoint ORDER BY 1 DESC"))[0][0]
-        stated = [key.cosigner]
-        assert second_signature_fault(note, line, trusted=[], stated=stated) is None
-        why = second_signature_fault(note, line, trusted=stated, stated=[])
-        assert why is not None
-        assert "takes OpenSSL 3.5" in why
-        await log.act()
-        head = await log.seal()
-        assert open_checkpoint(head.note, [key.verifier]).signed_by == {key.verifier}
-        assert await read_keys(log.connection) == [key]
+    await two_passes(event_log)
+    (key,) = await read_keys(event_log.connection)
+    assert key.cosigner is not None
+    for algorithm in (MLDSA44PrivateKey, MLDSA44PublicKey):
+        without = type(algorithm.__name__, (), dict.fromkeys(MADE_FROM, unsupported))
+        monkeypatch.setattr(checkpoint, algorithm.__name__, without)
+    (line,) = (await event_log.rows("SELECT line FROM statesvc.second_signature"))[0]
+    note = (await event_log.rows("SELECT note FROM statesvc.checkpoint ORDER BY 1 DESC"))[0][0]
+    stated = [key.cosigner]
+    assert second_signature_fault(note, line, trusted=[], stated=stated) is None
+    why = second_signature_fault(note, line, trusted=stated, stated=[])
+    assert why is not None
+    assert "takes OpenSSL 3.5" in why
+    await event_log.act()
+    head = await event_log.seal()
+    assert open_checkpoint(head.note, [key.verifier]).signed_by == {key.verifier}
+    assert await read_keys(event_log.connection) == [key]
 
 
 MADE_FROM = ("from_seed_bytes", "from_public_bytes")
@@ -318,20 +324,21 @@ async def test_a_few_seconds_are_borne(database: Any) -> None:
         assert 1 < sealer.clock.database_ahead_seconds < 4
 
 
-async def test_what_was_sealed_or_recorded_in_the_future_is_not_sealed_upon(database: Any) -> None:
-    async with log_builder(database) as log:
-        await ClockCheck().check(log.connection)
-        await database.clock.advance(HOUR)
-        await log.act()
-        await database.clock.advance(-HOUR)
-        with pytest.raises(
-            ClockError,
-            match=r"waits to be sealed was recorded at .* has not come yet.*CLOCK_SECONDS_MAX",
-        ):
-            await ClockCheck().check(log.connection)
-        await ClockCheck(seconds_max=2 * HOUR).check(log.connection)
-        await database.clock.advance(HOUR)
-        await log.seal()
-        await database.clock.advance(-HOUR)
-        with pytest.raises(ClockError, match="the newest sealed entry was sealed"):
-            await ClockCheck().check(log.connection)
+async def test_what_was_sealed_or_recorded_in_the_future_is_not_sealed_upon(
+    database: Any, event_log: LogBuilder
+) -> None:
+    await ClockCheck().check(event_log.connection)
+    await database.clock.advance(HOUR)
+    await event_log.act()
+    await database.clock.advance(-HOUR)
+    with pytest.raises(
+        ClockError,
+        match=r"waits to be sealed was recorded at .* has not come yet.*CLOCK_SECONDS_MAX",
+    ):
+        await ClockCheck().check(event_log.connection)
+    await ClockCheck(seconds_max=2 * HOUR).check(event_log.connection)
+    await database.clock.advance(HOUR)
+    await event_log.seal()
+    await database.clock.advance(-HOUR)
+    with pytest.raises(ClockError, match="the newest sealed entry was sealed"):
+        await ClockCheck().check(event_log.connection)

@@ -27,9 +27,10 @@ from statesvc.sealer.leadership import take_stock
 from statesvc.sealer.publisher import Publisher
 from statesvc.sealer.seal import RefusalError
 from statesvc.telemetry.metrics import Telemetry
-from tests.statesvc.conftest import LIMITS
 from tests.world.log_builder import MASTER, NOWHERE, LogBuilder, log_builder
 from tests.world.object_store import ObjectStore
+from tests.world.waiting import until
+from tests.world.worker_harness import LIMITS
 
 SIGNER = NoteSigner.fresh("example.org/log")
 
@@ -107,7 +108,7 @@ async def test_a_store_that_overwrites_is_refused_before_anything_is_published(
             await log.parcel("1Z0001")
             await log.seal()
             sealed.set()
-            await _until(lambda: len(written) == 4)
+            await until(lambda: len(written) == 4)
     assert set(written) == {"/bucket/p/probe"}
 
 
@@ -142,12 +143,6 @@ async def publishing(
             telemetry.close()
 
 
-async def _until(condition: Any) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - other tasks decide
-            await asyncio.sleep(0.01)
-
-
 async def test_a_restored_backup_is_noticed_by_what_lies_on_the_shelf(
     database: Any, place: tuple[CheckpointStore, Any]
 ) -> None:
@@ -156,7 +151,7 @@ async def test_a_restored_backup_is_noticed_by_what_lies_on_the_shelf(
         await log.parcel("1Z0001")
         first = await log.seal()
         sealed.set()
-        await _until(lambda: read(LATEST) == first.note)
+        await until(lambda: read(LATEST) == first.note)
         publication = replace(NOWHERE, store=store)
         await take_stock(log.connection, MASTER, publication)
         await store.keep(note(first.tree_size + 5).replace("example.org/log", log.origin))
@@ -179,7 +174,7 @@ async def test_a_store_that_is_away_is_asked_again_and_holds_the_lead_back(
         await asyncio.sleep(0.1)
         assert object_store.objects == {}
         object_store.heal()
-        await _until(lambda: _latest(object_store) == head.note)
+        await until(lambda: _latest(object_store) == head.note)
 
 
 async def test_another_history_on_the_shelf_is_said(
@@ -190,7 +185,7 @@ async def test_another_history_on_the_shelf_is_said(
     head = await event_log.seal()
     await store.keep(note(head.tree_size))
     async with publishing(database, store) as (working, _):
-        await _until(lambda: working.refusal)
+        await until(lambda: working.refusal)
         assert "two histories" in (working.refusal or "")
 
 

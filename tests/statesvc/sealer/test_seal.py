@@ -310,35 +310,33 @@ async def test_an_id_that_is_sealed_after_it_was_given_out_again_is_not_taken(
 
 
 async def test_ids_that_were_given_out_twice_are_a_refusal(
-    database: Any, event_log: LogBuilder
+    event_log: LogBuilder, owner: AsyncConnection[Any]
 ) -> None:
     """As 0.1.0 left them, which had no such key."""
     await event_log.act()
     await event_log.seal()
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        await owner.execute("ALTER TABLE statesvc.batch DISABLE TRIGGER await_sealing")
-        await owner.execute("SET timezone = 'UTC'")
-        await owner.execute(_BATCH, (1,))
-        await owner.execute(
-            "INSERT INTO statesvc.unsealed SELECT batch_id, max(recorded_from) FROM"
-            " statesvc.batch GROUP BY 1"
-        )
+    await owner.execute("ALTER TABLE statesvc.batch DISABLE TRIGGER await_sealing")
+    await owner.execute("SET timezone = 'UTC'")
+    await owner.execute(_BATCH, (1,))
+    await owner.execute(
+        "INSERT INTO statesvc.unsealed SELECT batch_id, max(recorded_from) FROM"
+        " statesvc.batch GROUP BY 1"
+    )
     sealed, _ = await take_stock(event_log.connection, MASTER, NOWHERE)
     with pytest.raises(RefusalError, match="ids were given out twice"):
         await seal(event_log.connection, sealed, from_id=0)
 
 
 async def test_batches_that_nobody_queued_are_told_from_a_changed_log_and_queued(
-    database: Any, event_log: LogBuilder
+    database: Any, event_log: LogBuilder, owner: AsyncConnection[Any]
 ) -> None:
     for _ in range(2):
         await event_log.act()
     await event_log.seal()
-    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
-        await owner.execute("ALTER TABLE statesvc.batch DISABLE TRIGGER await_sealing")
-        for _ in range(3):
-            await event_log.act()
-        await owner.execute("ALTER TABLE statesvc.batch ENABLE ALWAYS TRIGGER await_sealing")
+    await owner.execute("ALTER TABLE statesvc.batch DISABLE TRIGGER await_sealing")
+    for _ in range(3):
+        await event_log.act()
+    await owner.execute("ALTER TABLE statesvc.batch ENABLE ALWAYS TRIGGER await_sealing")
     (fault,) = verify(database).faults
     assert "3 batches are neither sealed nor queued" in fault.why
     forgotten, writers = ForgottenBatches(), await read_writers(event_log.connection)

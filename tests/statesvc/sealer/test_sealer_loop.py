@@ -3,9 +3,8 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from tests.world.database import without_triggers
 from tests.world.log_builder import MASTER, NOWHERE, LogBuilder, log_builder, scan
 from tests.world.lone_waker import LoneWaker
 from tests.world.postgres import Server
+from tests.world.waiting import until
 
 PACE = SealerPace(interval_seconds=0.01, sweep_seconds=60)
 PATIENT = SessionLimits(statement_seconds=20, lock_seconds=10, idle_in_transaction_seconds=15)
@@ -65,13 +65,6 @@ async def running(
         await listener.stop()
         await waker.stop()
         telemetry.close()
-
-
-async def until(condition: Callable[[], Any], seconds: float = 10) -> None:
-    async with asyncio.timeout(seconds):
-        # another process decides
-        while not (await held if isawaitable(held := condition()) else held):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 async def is_sealed(log: LogBuilder, size: int) -> bool:
@@ -275,11 +268,11 @@ async def test_a_stopped_lead_is_named_until_it_ends(database: Any) -> None:
         try:
             await log.act()
             waker.wake(LOG)
-            await until(lambda: sealer.blocked is not None, seconds=20)
+            await until(lambda: sealer.blocked is not None)
             assert f"process {stopped} " in str(sealer.blocked)
         finally:
             os.kill(stopped, signal.SIGCONT)
-        await until(lambda: is_sealed(log, 1), seconds=20)
+        await until(lambda: is_sealed(log, 1))
         assert sealer.blocked is None
 
 

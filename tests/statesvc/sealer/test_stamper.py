@@ -17,10 +17,11 @@ from statesvc.sealer import head_follower
 from statesvc.sealer import timestamper as stamper
 from statesvc.sealer.timestamper import Authority, Stamper
 from statesvc.telemetry.metrics import Telemetry
-from tests.statesvc.conftest import LIMITS
 from tests.world.attack import attack, places, verify
 from tests.world.log_builder import MASTER, LogBuilder, log_builder
 from tests.world.stamping import Tsa, make_tsa, serving
+from tests.world.waiting import until
+from tests.world.worker_harness import LIMITS
 
 STAMPS = "SELECT tree_size, authority FROM statesvc.checkpoint_stamp ORDER BY received_at"
 
@@ -59,11 +60,8 @@ async def stamping(
 
 
 async def stamps(log: LogBuilder, count: int) -> list[Any]:
-    async with asyncio.timeout(15):
-        # a server and a database decide
-        while len(found := await log.rows(STAMPS)) < count:  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-    return found
+    await until(lambda: log.rows(f"SELECT FROM ({STAMPS}) s OFFSET {count - 1}"))
+    return await log.rows(STAMPS)
 
 
 async def test_one_an_interval_and_one_for_a_new_key(database: Any, tsa: Tsa) -> None:
@@ -105,24 +103,23 @@ async def test_a_standby_does_not_ask(database: Any, tsa: Tsa) -> None:
     "fault", ["garbage", "huge", "500", "redirect", "another", "nonce", "slow"]
 )
 async def test_a_wrong_answer_is_not_kept_and_asked_for_again(
-    database: Any, tsa: Tsa, fault: str, monkeypatch: pytest.MonkeyPatch
+    database: Any, tsa: Tsa, fault: str, monkeypatch: pytest.MonkeyPatch, event_log: LogBuilder
 ) -> None:
     monkeypatch.setattr(stamper, "_ANSWER_SECONDS", 0.5)
-    async with log_builder(database) as log:
-        await log.parcel("1Z0001")
-        await log.seal()
-        if fault == "another":
-            tsa.asked.append(inquire("another note").request)
-        tsa.faults = [fault, fault]
-        async with stamping(database, tsa) as sealed:
-            # sealing does not wait for it
-            await log.parcel("1Z0002")
-            await log.seal()
-            sealed.set()
-            ((_, authority),) = await stamps(log, 1)
-        assert authority == "CN=Stamps & Sons"
-        assert tsa.faults == []
-        assert verify(database, trust=tsa.trust).consistent
+    await event_log.parcel("1Z0001")
+    await event_log.seal()
+    if fault == "another":
+        tsa.asked.append(inquire("another note").request)
+    tsa.faults = [fault, fault]
+    async with stamping(database, tsa) as sealed:
+        # sealing does not wait for it
+        await event_log.parcel("1Z0002")
+        await event_log.seal()
+        sealed.set()
+        ((_, authority),) = await stamps(event_log, 1)
+    assert authority == "CN=Stamps & Sons"
+    assert tsa.faults == []
+    assert verify(database, trust=tsa.trust).consistent
 
 
 async def test_somebody_elses_stamp_is_refused(database: Any, tsa: Tsa, tmp_path: Path) -> None:
@@ -132,23 +129,20 @@ async def test_somebody_elses_stamp_is_refused(database: Any, tsa: Tsa, tmp_path
         await log.parcel("1Z0001")
         await log.seal()
         sealed.set()
-        async with asyncio.timeout(10):
-            while len(tsa.asked) < 2:  # noqa: ASYNC110 - as above
-                await asyncio.sleep(0.02)
+        await until(lambda: len(tsa.asked) >= 2)
         assert await log.rows(STAMPS) == []
 
 
 @pytest.mark.slow
 async def test_verify_finds_what_was_changed_about_a_stamp(
-    database: Any, tsa: Tsa, tmp_path: Path
+    database: Any, tsa: Tsa, tmp_path: Path, event_log: LogBuilder
 ) -> None:
-    async with log_builder(database) as log:
-        await log.parcel("1Z0001")
-        await log.seal()
-        async with stamping(database, tsa):
-            await stamps(log, 1)
-        await log.parcel("1Z0002")
-        await log.seal()
+    await event_log.parcel("1Z0001")
+    await event_log.seal()
+    async with stamping(database, tsa):
+        await stamps(event_log, 1)
+    await event_log.parcel("1Z0002")
+    await event_log.seal()
     sound = verify(database, trust=tsa.trust)
     assert (places(sound), sound.stamps) == ([], 1)
     stranger = make_tsa(tmp_path / "stranger").trust

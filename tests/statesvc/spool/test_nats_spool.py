@@ -11,6 +11,7 @@ from statesvc.spool.nats_spool import NatsSpool
 from statesvc.spool.spool import Portion, SpoolBounds, SpooledMessage, SpoolRefusedError
 from tests.statesvc.spool.conftest import sealed
 from tests.world.brokers import Nats, nats_cluster
+from tests.world.waiting import until
 
 pytestmark = pytest.mark.usefixtures("own_processes")
 BOUNDS = SpoolBounds(bytes_max=1_000_000, age_seconds_max=3600)
@@ -26,9 +27,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Nats]:
 
 async def connected(url: str, bounds: SpoolBounds = BOUNDS) -> NatsSpool:
     spool = NatsSpool(url, bounds)
-    async with asyncio.timeout(30):
-        while spool.refusal() is not None:  # noqa: ASYNC110 - of servers
-            await asyncio.sleep(0.05)
+    await until(lambda: spool.refusal() is None)
     return spool
 
 
@@ -105,16 +104,12 @@ async def test_without_its_server_it_refuses_at_once_and_goes_on_after_it(
     first, last = sealed(keyring, "first"), sealed(keyring, "last")
     await spool.keep(first)
     await server.kill()
-    async with asyncio.timeout(10):
-        while spool.refusal() is None:  # noqa: ASYNC110 - of a server
-            await asyncio.sleep(0.01)
+    await until(lambda: spool.refusal() is not None)
     with pytest.raises(SpoolRefusedError):
         await spool.keep(sealed(keyring, "refused"))
     assert await spool.sources() == []
     await server.start()
-    async with asyncio.timeout(30):
-        while spool.refusal() is not None:  # noqa: ASYNC110 - of a server
-            await asyncio.sleep(0.05)
+    await until(lambda: spool.refusal() is None)
     await spool.keep(last)
     assert await drained(spool) == [first, last]
     await spool.close()
@@ -123,9 +118,7 @@ async def test_without_its_server_it_refuses_at_once_and_goes_on_after_it(
 async def test_a_stream_that_drops_messages_by_age_is_refused(server: Nats) -> None:
     await server.add_stream("SPOOL", ["SPOOL.kept", "SPOOL.refused"], max_age=60)
     spool = NatsSpool(f"{server.address}/SPOOL?replicas=1", BOUNDS)
-    async with asyncio.timeout(10):
-        while spool.refusal() == "it is not connected yet":  # noqa: ASYNC110 - of a server
-            await asyncio.sleep(0.05)
+    await until(lambda: spool.refusal() != "it is not connected yet")
     assert "drops messages" in (spool.refusal() or "")
     await spool.close()
 

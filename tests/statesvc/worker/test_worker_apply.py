@@ -12,7 +12,8 @@ from statesvc.bodies.sealed_message import SILENT, seal_message
 from statesvc.ingress.group_commit import put
 from statesvc.log.json_compression import decompress_json
 from statesvc.subscriptions.subscription_store import SubscriptionRequest, create
-from tests.world.worker_harness import CARRIER_ID, MORNING, WorkerHarness, push_body, shipment
+from tests.world.log_builder import MORNING
+from tests.world.worker_harness import CARRIER_ID, WorkerHarness, push_body, shipment
 
 SHIPMENT = """
     SELECT status, reason, flags, delivered_at, attempts, terminal, estimated_delivery, signed_by_event_id, last_event_at, status_since

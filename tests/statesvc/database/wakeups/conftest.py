@@ -12,6 +12,7 @@ from psycopg import AsyncConnection
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.database.wakeups.wakeup import INBOX, LOG, OUTBOX
+from tests.world.waiting import until
 
 Start = Callable[[Any], Awaitable[Any]]
 
@@ -20,12 +21,6 @@ class Heard(NamedTuple):
     channel: str
     payload: str
     at: float
-
-
-async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - another process makes it so
-            await asyncio.sleep(0.005)
 
 
 @pytest.fixture

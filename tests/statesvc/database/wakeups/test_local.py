@@ -14,8 +14,9 @@ from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.local import LocalListener, LocalWaker
 from statesvc.database.wakeups.waker import LONG_INTERVAL_SECONDS
 from statesvc.database.wakeups.wakeup import INBOX, LOG, OUTBOX
-from tests.statesvc.database.wakeups.conftest import Heard, Start, until
+from tests.statesvc.database.wakeups.conftest import Heard, Start
 from tests.world.lone_waker import LoneWaker
+from tests.world.waiting import until
 
 ABSENT = "host=127.0.0.1 port=1 dbname=none"
 

@@ -12,8 +12,9 @@ from psycopg import AsyncConnection
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.database.wakeups.wakeup import INBOX, OUTBOX
-from tests.statesvc.database.wakeups.conftest import Heard, Start, until
+from tests.statesvc.database.wakeups.conftest import Heard, Start
 from tests.world.lone_waker import LoneWaker
+from tests.world.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +44,7 @@ async def test_a_burst_is_one_leading_and_one_trailing_wake_up(
     for count in (1, 2):
         for _ in range(50):
             waker.wake(INBOX)
-        await until(lambda count=count: len(heard) == count)  # type: ignore[misc]
+        await until(lambda count=count: len(heard) == count)
     await asyncio.sleep(2 * INTERVAL_SECONDS)
     assert [(one.channel, one.payload) for one in heard] == [(INBOX, "")] * 2
     assert heard[1].at - heard[0].at >= INTERVAL_SECONDS * 0.8

@@ -18,6 +18,7 @@ from statesvc.http.connections.connection_gate import (
     connections_allowed,
 )
 from tests.statesvc.http.connections.conftest import Connect
+from tests.world.waiting import until
 
 LOOPBACK = "127.0.0.1"
 
@@ -172,9 +173,7 @@ async def test_a_connection_too_many_is_refused_until_another_ends(
     assert (await answer(third)).startswith(b"HTTP/1.1 503 ")
     assert refused == ["connections"]
     first[1].close()
-    async with asyncio.timeout(10):
-        while door.connections == 2:  # noqa: ASYNC110 - the server notices by itself
-            await asyncio.sleep(0.01)
+    await until(lambda: door.connections != 2)
     again, writer = await connect(port)
     writer.write(b"GET / HTTP/1.0\r\n\r\n")
     assert (await answer(again)).startswith(b"HTTP/1.0 200 ")

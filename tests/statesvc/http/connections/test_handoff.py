@@ -29,6 +29,7 @@ from statesvc.roles.shared_port import (
     without_api,
 )
 from tests.statesvc.http.connections.conftest import Connect
+from tests.world.waiting import until
 
 BIG = b"x" * 5_000_000
 
@@ -101,10 +102,7 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
         for side in pair:
             await side.start()
             stack.push_async_callback(side.stop)
-        async with asyncio.timeout(5):
-            # a callback makes it so
-            while not all(side.port_of_both.is_up for side in pair):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(lambda: all(side.port_of_both.is_up for side in pair))
         yield pair
 
 
