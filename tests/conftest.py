@@ -21,8 +21,8 @@ from tests.world import postgres
 pytest_plugins = (
     "tests.world.own_processes",
     "tests.world.database",
-    "tests.world.worker_harness",
     "tests.world.log_builder",
+    "tests.world.worker_harness",
     "tests.world.api",
     "tests.world.console",
     "tests.world.body_archiver",

@@ -1,4 +1,4 @@
-"""A database that goes silent, or only reads, in every way that is no clean end: each role leaves
+"""A database that goes silent, only reads or restarts under load: each role leaves it, comes back to
 it, and nothing acknowledged is lost.
 """
 
@@ -13,6 +13,8 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from statesvc.database.embedded import EmbeddedServer
+from statesvc.database.migrator import migrate
 from tests.acceptance.all_roles import (
     SHORT_WAITS,
     all_are_ready,
@@ -25,7 +27,10 @@ from tests.acceptance.all_roles import (
 from tests.acceptance.processes import RoleProcess, Service, until_false
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.steady_pushes import steady_pushes
+from tests.acceptance.stories import ups_alert
 from tests.soak.proxy import proxy_to
+from tests.world import pgbouncer
+from tests.world.ports import free_port
 from tests.world.postgres import Server
 
 # five roles, and faults that last for seconds
@@ -87,3 +92,42 @@ async def test_a_database_that_only_reads_for_a_while(
 
 async def says_nothing_of_it(service: Service, role: RoleProcess) -> bool:
     return re.search(r"read-only|takes no writes", " ".join(await unready(service, role))) is None
+
+
+# five roles, and a server that starts three times
+@pytest.mark.timeout(400)
+@pytest.mark.usefixtures("own_processes")
+async def test_a_restart_of_the_database_loses_nothing_that_was_acknowledged(
+    tmp_path: Path,
+) -> None:
+    server = EmbeddedServer(
+        tmp_path / "data", tcp_port=free_port(), overrides={"shared_buffers": "64MB"}
+    )
+    dsns = await asyncio.to_thread(server.start)
+    try:
+        await migrate(dsns.owner, dsns.service)
+        async with pgbouncer.between(dsns.service) as settings:
+            service = Service(
+                service_dsn=dsns.service,
+                owner_dsn=dsns.owner,
+                folder=tmp_path,
+                settings=settings,
+                forks=True,
+            )
+            async with all_roles(service) as (roles, subscriber):
+                async with steady_pushes(service, roles[0], per_second=100) as pushes:
+                    await everything_works(service, subscriber, pushes)
+                    await asyncio.to_thread(server.stop)
+                    await asyncio.sleep(0.5)
+                    began = time.monotonic()
+                    body = ups_alert("1ZAWAY0000000001", "I/OT", day=3, minute=300).body
+                    assert (await service.webhook("ups", body))[0] == 503
+                    assert time.monotonic() - began < 3, "before the carrier gives up"
+                    await asyncio.to_thread(server.start)
+                    await asyncio.sleep(0.5)
+                    await asyncio.to_thread(server.restart, immediate=True)
+                    await well_again(pushes, time.monotonic())
+                    await everything_works(service, subscriber, pushes)
+                await all_end_and_nothing_is_lost(service, roles, pushes)
+    finally:
+        await asyncio.to_thread(server.stop)

@@ -25,7 +25,7 @@ from tests.acceptance.processes import MASTER_KEY, ROOT, Service
 from tests.acceptance.service_maker import ServiceMaker
 from tests.statesvc.repair.dead_letters.planted import unread
 from tests.world.waiting import until
-from tests.world.worker_harness import CARRIER_ID, push_body
+from tests.world.worker_harness import CARRIER_ID
 
 REPLAY = ("dead-letters", "replay", "--carrier", CARRIER_ID)
 FAILED = (*REPLAY, "--cause", "normalizer_failed", "--why", "normalizer mended")
@@ -157,65 +157,6 @@ async def test_dead_letters_of_one_cause_are_replayed_by_one_command_with_a_bar(
         sys.stdout.write(f"\n{count} dead letters of one cause replayed in {seconds:.1f} s\n")
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.soak)])
-async def test_events_of_an_unknown_code_are_corrected_by_one_command(
-    service_maker: ServiceMaker, tmp_path: Path, count: int
-) -> None:
-    async with await service_maker(tmp_path, kind=ReplayService) as service:
-        await service.start("worker")
-        await service.push(
-            [
-                push_body(
-                    {"number": f"N{number}", "kind": "unmapped", "code": "NEW"}, envelope=number
-                )
-                for number in range(count)
-            ]
-        )
-        await service.drained(300)
-        assert await service.value(OPEN) == 1, "one dead letter however often a code is pushed"
-        code = (*REPLAY, "--cause", "unknown_code")
-        refused = await service.document(*code, exit_code=1)
-        assert refused["refused"] == {"no_mapping": 1}
-        mapping = await service.begin(
-            "carriers",
-            "map",
-            CARRIER_ID,
-            "--type",
-            "T",
-            "--code",
-            "NEW",
-            "--status",
-            "out_for_delivery",
-            "--yes",
-            "--why",
-            "new in autumn",
-        )
-        printed, _ = await mapping.communicate()
-        assert b"dead-letters replay" in printed
-        began = time.monotonic()
-        done = await service.document(*code)
-        seconds = time.monotonic() - began
-        assert (done["replayed"], done["corrected"], done["ended"]) == (
-            1,
-            count,
-            "done",
-        )
-        assert await service.value(OPEN) == 0
-        assert (
-            await service.value(
-                "SELECT count(*) FROM statesvc.shipment WHERE status = 'out_for_delivery'"
-            )
-            == count
-        )
-        assert (
-            await service.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'")
-            == count
-        )
-        assert await service.value("SELECT count(*) FROM statesvc.event") == 2 * count
-        assert (await service.verbs())[-3:] == ["map_code", "replay_begun", "replay_ended"]
-        sys.stdout.write(f"\n{count} messages with an unknown code read again in {seconds:.1f} s\n")
-
-
 async def test_a_replay_that_is_killed_at_any_time_loses_and_doubles_nothing(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
@@ -229,14 +170,3 @@ async def test_a_replay_that_is_killed_at_any_time_loses_and_doubles_nothing(
         await service.assert_applied_once(500)
         unnamed = "SELECT count(*) FROM statesvc.dead_letter WHERE run_id IS NULL"
         assert await service.value(unnamed) == 0, "each names the run that replayed it"
-
-
-async def test_two_commands_at_the_same_time_put_each_dead_letter_back_once(
-    service_maker: ServiceMaker, tmp_path: Path
-) -> None:
-    async with dead_letters(service_maker, tmp_path, 200) as service:
-        both = [await service.begin(*FAILED, "--json") for _ in range(2)]
-        outputs = [(await process.communicate())[0] for process in both]
-        results = [json.loads(output) for output in outputs]
-        assert sum(result["replayed"] for result in results) == 200
-        await service.assert_applied_once(200)

@@ -13,7 +13,7 @@ from statesvc.addons.evidence.evidence_forms import html_of
 from statesvc.addons.evidence.evidence_report import report_of
 from statesvc.addons.verify import verify_command as command
 from tests.addons.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
-from tests.statesvc.sealer.test_stamper import stamping, stamps, tsa
+from tests.statesvc.sealer.test_heads_outside import stamping, stamps, tsa
 from tests.world.database import Clock
 from tests.world.log_builder import LogBuilder, scan
 from tests.world.stamping import Tsa, make_tsa

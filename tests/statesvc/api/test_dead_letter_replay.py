@@ -221,15 +221,6 @@ async def test_a_filter_is_planned_then_replayed_page_by_page(api: Any) -> None:
     assert (other.status, other.body["code"]) == (400, "invalid_cursor")
 
 
-async def test_members_that_went_are_accepted_with_a_warning(api: Any) -> None:
-    await bury_messages(api, *["x"] * 3)
-    gone = {"canary": 2, "patience_seconds": 0.3, "per_second": 1, "wait": True}
-    reply = await post(api, "/v1/dead-letters/replay", carrier_id="ups", **gone)
-    ReplayedMany.model_validate(reply.body)
-    assert (reply.body["replayed"], reply.body["ended"]) == (3, "done")
-    assert "canary has no effect" in reply.headers["Statesvc-Warning"]
-
-
 async def test_some_are_replayed_by_their_ids(api: Any) -> None:
     first, second, third = await bury_messages(api, *["x"] * 3)
     reply = await post(api, "/v1/dead-letters/replay", ids=[first, third], why="these")

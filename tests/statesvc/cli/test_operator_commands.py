@@ -1,18 +1,19 @@
 """Commands of the person on call: status first, then what it leads to."""
 
 import json
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, sql
 
 from events.identity.recipes import number_of
 from statesvc.background.duration import duration
 from statesvc.shipments.references import AttachedTo, References, attach_references
 from tests.world.database import Database
 from tests.world.log_builder import LogBuilder
-from tests.world.shell import Shell
+from tests.world.shell import Shell, use
 
 ONE = UUID(int=0xA << 124)
 
@@ -304,3 +305,100 @@ async def test_doctor_names_an_address_that_logs_in_as_the_wrong_role(
     assert [
         each["severity"] for each in findings if each["text"].startswith(f"{variable} logs in as")
     ] == ["fail"]
+
+
+async def test_each_act_answers_with_a_document(
+    here: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(tmp_path))
+    turned = ("--stable", "old@1", "--candidate", "1", "--percent", "5")
+    for command, answer in (
+        (
+            ("carriers", "quota", "ups", "--weight", "2", "--why", "test"),
+            {"carrier_id": "ups", "weight": 2.0, "in_flight_max": None},
+        ),
+        (
+            ("rollout", "set", "ups", *turned, "--why", "test"),
+            {"carrier_id": "ups", "percent": 5, "stable": "old@1"},
+        ),
+        (("migrate", "--check"), {"applied": [], "pending": []}),
+        (("archive", "run"), {"archived": [], "bodies": 0, "refused": None}),
+        (("archive", "verify"), {"files": 0, "months": 0, "faults": {}}),
+        (("archive", "log", "--hot-months", "1", "--no-wait"), {"archived": []}),
+    ):
+        assert answer.items() <= (await here.json(*command)).items(), command
+    listed = {each["carrier_id"]: each["weight"] for each in await here.json("carriers")}
+    assert (listed["ups"], listed["fedex"]) == (2.0, 1.0)
+
+
+async def test_status_names_the_database_once(service: AsyncConnection[None], here: Shell) -> None:
+    name = service.info.dbname
+    # nothing runs here, which needs a human
+    out, err = await here.printed("status", exit_code=1)
+    assert (out.count(name), err) == (1, "")
+    _, err = await here.printed("queue")
+    assert name in err
+
+
+COMMANDS = (
+    ("queue",),
+    ("rollout", "hold", "ups", "--why", "codes look wrong"),
+    ("rollout", "release", "all"),
+    ("rollout", "show"),
+)
+
+
+@pytest.fixture(params=["the api is down", "the master key is away", "one connection is left"])
+async def trouble(
+    request: pytest.FixtureRequest,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: str,
+) -> str:
+    use(database, monkeypatch)
+    if request.param == "the master key is away":
+        monkeypatch.delenv("STATESVC_MASTER_KEY")
+        monkeypatch.setenv("STATESVC_DATA_DIR", str(tmp_path))
+    if request.param == "one connection is left":
+        async with await AsyncConnection.connect(
+            database.superuser_dsn, autocommit=True
+        ) as connection:
+            ((name,),) = await (await connection.execute("SELECT current_database()")).fetchall()
+            await connection.execute(
+                sql.SQL("ALTER DATABASE {} CONNECTION LIMIT 1").format(sql.Identifier(name))
+            )
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("trouble")
+async def test_the_kill_switch_is_turned_all_the_same(shell: Shell) -> None:
+    for command in COMMANDS:
+        await shell(*command)
+    # nothing runs here, which needs a human
+    await shell("status", exit_code=1)
+    done = await shell.json("actions", "list")
+    assert [(each["verb"], each["target"]) for each in done] == [
+        ("release", "carrier *"),
+        ("hold", "carrier ups"),
+    ]
+
+
+async def test_a_drill_is_refused_while_nobody_would_take_over(here: Shell) -> None:
+    await here(
+        "rollout",
+        "set",
+        "ups",
+        "--stable",
+        "old@1",
+        "--candidate",
+        "1",
+        "--percent",
+        "5",
+        "--why",
+        "a share",
+    )
+    assert "no worker asked for old@1" in await here("rollout", "drill", "ups", exit_code=2)
+    assert "percent    5" in await here("rollout", "show", "ups")
+    done = await here("actions", "list", "--target", "carrier ups")
+    assert "a share" in done
+    assert "drill" not in done

@@ -5,14 +5,17 @@ import re
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 from psycopg import AsyncConnection
+from psycopg.adapt import PyFormat, Transformer
 from psycopg.conninfo import make_conninfo
 
+from statesvc.database.queries import Encoder, bools, byteas, ints, texts, timestamps, uuids
 from statesvc.database.sql_errors import ConnectionCause, Failure, advice, connection_cause, failure
 from tests.world.ports import free_port
 from tests.world.postgres import Server
@@ -198,3 +201,37 @@ async def test_migrate_and_doctor_refuse_it(
         assert f"statesvc: {sentence}" in await shell("migrate", exit_code=1)
         doctor = await shell("doctor", exit_code=1)
         assert re.search(f"^FAIL  server +{re.escape(sentence)}", doctor, re.MULTILINE)
+
+
+COLUMNS: dict[str, tuple[Encoder, list[Any]]] = {
+    "uuid": (uuids, [UUID(int=0), UUID(int=2**128 - 1), UUID(int=7)]),
+    "text": (texts, ["", "Übach \U0001f4e6", None, 'quote " and {comma,}', "x" * 10_000]),
+    "bytea": (byteas, [b"", None, bytes(range(256)), b"x" * 10_000]),
+    "bool": (bools, [True, False, True]),
+    "timestamptz": (
+        timestamps,
+        [
+            None,
+            datetime(2026, 3, 1, 14, 5, 0, 123456, tzinfo=timezone(timedelta(hours=-5))),
+            datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))),
+            datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_a_column_is_what_psycopg_sends(kind: str) -> None:
+    encode, members = COLUMNS[kind]
+    (expected,) = Transformer(psycopg.adapters).dump_sequence([members], [PyFormat.BINARY])
+    assert expected is not None
+    dimensions_and_nulls = 8
+    assert encode(members)[dimensions_and_nulls:] == bytes(expected)[dimensions_and_nulls:]
+
+
+def test_numbers_are_of_the_width_that_the_queries_cast_to() -> None:
+    wide = [2**31 - 1, -(2**31), 2**20]
+    (expected,) = Transformer(psycopg.adapters).dump_sequence(
+        [[2**31 - 1, -(2**31), 2**20]], [PyFormat.BINARY]
+    )
+    assert ints(wide)[20:] == bytes(expected or b"")[20:]

@@ -4,6 +4,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from statesvc.http.app import build_app
 from statesvc.http.documentation import documentation_routes
+from statesvc.http.introduction import TAGS
 from statesvc.http.keys.api_keys import Keys
 from statesvc.http.openapi import build_document
 from tests.openapi_document import document
@@ -45,3 +46,8 @@ async def test_it_is_served_with_a_page_that_loads_nothing_from_elsewhere() -> N
         text = await page.text()
         assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
         assert "://" not in text
+
+
+def test_every_part_of_the_page_has_its_place() -> None:
+    tags = {call["tags"][0] for calls in document()["paths"].values() for call in calls.values()}
+    assert tags <= set(TAGS)

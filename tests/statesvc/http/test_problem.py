@@ -1,21 +1,28 @@
-"""Every way out of the service is a problem of one shape."""
+"""Every way out of the service is a problem of one shape, in words of its own."""
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import date, timedelta
+from enum import StrEnum
+from typing import Annotated, Any
 
 import orjson
 import psycopg
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from events.carriers import CARRIERS
 from statesvc.database.pool import PoolBusyError
 from statesvc.http.app import build_app
 from statesvc.http.call import WHY_HEADER, why_details
+from statesvc.http.closed_model import ClosedModel
 from statesvc.http.keys.api_keys import Keys
+from statesvc.http.middleware import invalid
 from statesvc.http.operation import BODY, Handler, Route, header_text, operation, parameters
 from statesvc.http.problem import OK, PROBLEM_KINDS, Code, Problem
+from statesvc.http.unknown_carrier import no_such_carrier
 from tests.errors_page import PAGE, page
 
 Client = TestClient[web.Request, web.Application]
@@ -229,3 +236,90 @@ async def test_an_empty_part_of_a_path_is_named(client: Client) -> None:
     assert "a part of it is empty" in await (await client.get("/plain//x")).text()
     assert "a part of it is empty" in await (await client.get("/echo/")).text()
     assert "no such path; /docs" in await (await client.get("/nowhere")).text()
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("UPS", "`ups`"),
+        ("usp", "`usps`"),
+        ("Royal Mail", ""),
+        ("dhl-express", "`dhl_express`"),
+        ("fed", "`fedex`"),
+    ],
+)
+def test_the_carrier_that_was_meant_is_named(written: str, meant: str) -> None:
+    assert meant in no_such_carrier(written, CARRIERS)
+
+
+def test_all_of_a_group_are_named() -> None:
+    assert no_such_carrier("dhl", CARRIERS).startswith(
+        "no such carrier_id: did you mean `dhl_ecommerce` or `dhl_express` or"
+    )
+
+
+def test_nothing_is_guessed_of_what_resembles_nothing() -> None:
+    assert (
+        no_such_carrier("zzzzzz", CARRIERS) == "no such carrier_id; `statesvc carriers` lists them"
+    )
+
+
+class Word(StrEnum):
+    """Two words."""
+
+    A = "a"
+    B = "b"
+
+
+class FieldFace(ClosedModel):
+    """One member of each kind."""
+
+    name: Annotated[str | None, Field(min_length=1, max_length=4)] = None
+    count: Annotated[int | None, Field(ge=1, le=9)] = None
+    is_good: bool = False
+    at: AwareDatetime | None = None
+    day: date | None = None
+    wait: timedelta | None = None
+    numbers: Annotated[list[str] | None, Field(min_length=1)] = None
+    word: Word = Word.A
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"name": 4711}, "should be a text, in quotes"),
+        ({"name": ""}, "is empty"),
+        ({"name": "abcde"}, "should have at most 4 characters"),
+        ({"count": "x"}, "should be an integer, without quotes"),
+        ({"count": 0}, "should be at least 1"),
+        ({"count": 10}, "should be at most 9"),
+        ({"is_good": "maybe"}, "should be true or false"),
+        ({"at": "2026-05-03"}, "should be a time with its offset, such as 2026-03-01T14:05:00Z"),
+        (
+            {"at": "2026-05-03T00:00:00"},
+            "should be a time with its offset, such as 2026-03-01T14:05:00Z",
+        ),
+        (
+            {"at": "2026-02-30T00:00:00Z"},
+            "should be a time with its offset, such as 2026-03-01T14:05:00Z",
+        ),
+        ({"at": "03.05.2026"}, "should be a time with its offset, such as 2026-03-01T14:05:00Z"),
+        ({"day": "1 May"}, "should be a day, such as 2026-03-01"),
+        ({"wait": "long"}, "should be a duration, such as P3D or PT36H"),
+        ({"numbers": "1Z"}, "should be a list: [...]"),
+        ({"numbers": []}, "should have at least 1 member"),
+        ({"word": "c"}, "should be 'a' or 'b'"),
+        (
+            {"colour": 1},
+            (
+                "is no member of this object; it takes: at, count, day, is_good, name, numbers,"
+                " wait, word"
+            ),
+        ),
+    ],
+)
+def test_each_mistake_is_told_in_one_sentence(given: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        FieldFace.model_validate(given)
+    problem = invalid(raised.value, "body", FieldFace)
+    assert [violation.detail for violation in problem.violations] == [text]

@@ -69,30 +69,6 @@ async def test_a_round_without_news_signs_nothing(event_log: LogBuilder) -> None
     assert await event_log.seal() == await event_log.seal()
 
 
-async def test_what_commits_late_comes_later_and_is_not_missed(database: Any) -> None:
-    async with (
-        log_builder(database) as log,
-        await AsyncConnection.connect(database.service_dsn) as held,
-    ):
-        await held.execute("SET timezone = 'UTC'")
-        late = LogBuilder(held, log.keyring)
-        await late.append(scan("1ZHELD", 1, None), commit=False)
-        await log.append(scan("1ZFIRST", 1, None))
-        first = await log.seal()
-        assert first.tree_size == 1
-        await held.commit()
-        await log.append(scan("1ZTHIRD", 1, None))
-        second = await log.seal()
-        assert second.tree_size == 3
-        order = await log.rows(
-            "SELECT b.batch_id, s.first_index FROM statesvc.batch b JOIN statesvc.sealed_batch s"
-            " USING (batch_id) ORDER BY 1"
-        )
-        # the one that began first committed last
-        assert [index for _, index in order] == [1, 0, 2]
-        assert (await log.opened()).root == root_of(await log.leaves())
-
-
 async def test_a_backlog_of_several_passes_is_sealed_in_the_order_of_its_ids(
     event_log: LogBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

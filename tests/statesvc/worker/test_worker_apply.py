@@ -274,25 +274,6 @@ async def test_a_body_that_is_not_the_one_committed_to_is_never_read(
     assert await harness.value("SELECT count(*) FROM statesvc.event") == 0
 
 
-async def test_one_notification_for_each_change_and_subscription(harness: WorkerHarness) -> None:
-    await harness.connection.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url,"
-        " sealed_secrets) SELECT gen_random_uuid(), now(), 'test', 'bootstrap',"
-        " 'https://subscriber.invalid', '{}' FROM generate_series(1, 2)"
-    )
-    await harness.ingest(PICKED_UP, MOVING)
-    await harness.ingest(PICKED_UP, MOVING, DELIVERED, envelope=1)
-    told = await harness.rows(
-        "SELECT sequence, type, from_status, to_status, count(*) FROM statesvc.notification GROUP"
-        " BY 1, 2, 3, 4 ORDER BY 1"
-    )
-    assert told == [
-        (2, "shipment.status_changed", "unknown", "in_transit", 2),
-        (3, "shipment.status_changed", "in_transit", "delivered", 2),
-    ]
-    assert await harness.value("SELECT count(*) FROM statesvc.outbox") == 4
-
-
 async def test_a_silent_message_moves_its_shipment_and_notifies_nobody(
     harness: WorkerHarness,
 ) -> None:

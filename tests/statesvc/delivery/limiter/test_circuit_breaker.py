@@ -46,58 +46,37 @@ def opened() -> CircuitBreaker:
     return breaker
 
 
-def test_ten_failures_open_it_and_nine_do_not() -> None:
+BUSY = [(place / 400, False) for place in range(1_000)]
+
+
+@pytest.mark.parametrize(
+    ("ends", "state"),
+    {
+        "nine failures": ([(n, True) for n in range(9)], BreakerState.CLOSED),
+        "ten failures": ([(n, True) for n in range(10)], BreakerState.OPEN),
+        "six in ten": ([(n, n % 10 >= 4) for n in range(20)], BreakerState.CLOSED),
+        "seven in ten": ([(n, n % 10 >= 3) for n in range(20)], BreakerState.OPEN),
+        "long past": (
+            [(n * WINDOW_SECONDS / 5, n % 4 > 0) for n in range(30)],
+            BreakerState.CLOSED,
+        ),
+        "a busy past does not hide that it is down now": (
+            [(n / 1_000, n >= 10_000) for n in range(10_070)],
+            BreakerState.OPEN,
+        ),
+        "silent after a busy past": ([*BUSY, *[(17, True)] * ATTEMPTS_MIN], BreakerState.OPEN),
+        "nearly silent": ([*BUSY, *[(17, True)] * (ATTEMPTS_MIN - 1)], BreakerState.CLOSED),
+        "a blip that a whole crowd meets": ([*BUSY, *[(2.6, True)] * 60], BreakerState.CLOSED),
+    }.values(),
+)
+def test_it_opens_when_most_of_the_last_attempts_failed(
+    ends: list[tuple[float, bool]], state: BreakerState
+) -> None:
     breaker = CircuitBreaker()
-    for now in range(ATTEMPTS_MIN - 1):
-        end(breaker, now, failed=True)
-    assert breaker.state is BreakerState.CLOSED
-    end(breaker, 20, failed=True)
-    assert (breaker.state, breaker.open_until) == (BreakerState.OPEN, 20 + OPEN_SECONDS)
-
-
-def test_seven_in_ten_open_it_and_six_do_not() -> None:
-    for share, state in ((6, BreakerState.CLOSED), (7, BreakerState.OPEN)):
-        breaker = CircuitBreaker()
-        for place in range(20):
-            end(breaker, place, failed=place % 10 >= 10 - share)
-        assert breaker.state is state
-
-
-def test_failures_that_are_long_past_do_not_count() -> None:
-    breaker = CircuitBreaker()
-    for place in range(3 * ATTEMPTS_MIN):
-        end(breaker, place * WINDOW_SECONDS / 5, failed=place % 4 > 0)
-    assert breaker.state is BreakerState.CLOSED
-
-
-def test_a_busy_past_does_not_hide_that_it_is_down_now() -> None:
-    breaker = CircuitBreaker()
-    for place in range(10_000):
-        end(breaker, place / 1000, failed=False)
-    for place in range(70):
-        end(breaker, 10 + place / 1000, failed=True)
-    assert breaker.state is BreakerState.OPEN
-
-
-def test_a_busy_receiver_that_falls_silent_is_down_with_the_first_crowd_that_times_out() -> None:
-    states = []
-    for count in (ATTEMPTS_MIN - 1, ATTEMPTS_MIN):
-        breaker = CircuitBreaker()
-        for place in range(1000):
-            end(breaker, place / 400, failed=False)
-        for _ in range(count):
-            end(breaker, 17, failed=True)
-        states.append(breaker.state)
-    assert states == [BreakerState.CLOSED, BreakerState.OPEN]
-
-
-def test_a_blip_that_a_whole_crowd_meets_is_no_outage() -> None:
-    breaker = CircuitBreaker()
-    for place in range(1000):
-        end(breaker, place / 400, failed=False)
-    for _ in range(60):
-        end(breaker, 2.6, failed=True)
-    assert breaker.state is BreakerState.CLOSED
+    for now, failed in ends:
+        end(breaker, now, failed=failed)
+    assert breaker.state is state
+    assert (breaker.open_until is None) == (state is BreakerState.CLOSED)
 
 
 def test_a_probe_that_is_taken_closes_it() -> None:
@@ -123,7 +102,8 @@ def test_each_probe_that_fails_keeps_it_open_longer_up_to_a_bound() -> None:
 
 def test_a_probe_that_was_never_sent_leaves_it_open() -> None:
     breaker = opened()
-    until = breaker.open_until
+    until = ATTEMPTS_MIN - 1 + OPEN_SECONDS
+    assert breaker.open_until == until
     breaker.probing()
     breaker.unprobed()
     assert (breaker.state, breaker.open_until) == (BreakerState.OPEN, until)
