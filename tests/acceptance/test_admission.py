@@ -78,8 +78,7 @@ async def push(ingress: RoleProcess, place: int, *, address: str) -> int:
 async def test_half_open_heads_leave_room_for_others_and_end(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    service: Service = await service_maker(tmp_path, {"STATESVC_HEAD_SECONDS": "5"})
-    async with service:
+    async with await service_maker(tmp_path, {"STATESVC_HEAD_SECONDS": "5"}) as service:
         ingress = await service.spawn("ingress", program=FEW_FILES)
         await service.ready(ingress)
         async with half_open(ingress.port) as readers:
@@ -130,10 +129,12 @@ async def status_of(reader: asyncio.StreamReader) -> int:
 async def test_a_thousand_large_bodies_wait_unread_in_their_order_and_small_webhooks_pass(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    service: Service = await service_maker(
-        tmp_path, {"STATESVC_INGRESS_MEMORY_BYTES_MAX": str(4 * MIB)}
-    )
-    async with service, AsyncExitStack() as stack:
+    async with (
+        await service_maker(
+            tmp_path, {"STATESVC_INGRESS_MEMORY_BYTES_MAX": str(4 * MIB)}
+        ) as service,
+        AsyncExitStack() as stack,
+    ):
         (ingress,) = await service.start("ingress")
         clients = []
         for place in range(BODIES):
@@ -162,10 +163,9 @@ async def test_a_thousand_large_bodies_wait_unread_in_their_order_and_small_webh
 async def test_an_anonymous_body_of_17track_too_large_to_be_signed_inside_is_not_even_read(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    service: Service = await service_maker(
+    async with await service_maker(
         tmp_path, {"STATESVC_WEBHOOK_SECRET_17TRACK": "s", "STATESVC_ALLOW_UNSIGNED_WEBHOOKS": None}
-    )
-    async with service:
+    ) as service:
         (ingress,) = await service.start("ingress")
         reader, writer = await asyncio.open_connection("127.0.0.1", ingress.port)
         writer.write(head("17track", MIB))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.acceptance.processes import BOOTSTRAP_KEY, Service
+from tests.acceptance.processes import BOOTSTRAP_KEY
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import ups_alert
 from tests.world import browser
@@ -33,8 +33,7 @@ def flaws_of(page: Page) -> list[str]:
 async def test_the_overview_says_what_is_wrong_and_updates_itself(
     service_maker: ServiceMaker, tmp_path: Path, scheme: str
 ) -> None:
-    service: Service = await service_maker(tmp_path)
-    async with service, browser.page(scheme=scheme) as page:
+    async with await service_maker(tmp_path) as service, browser.page(scheme=scheme) as page:
         flaws = flaws_of(page)
         await service.start("api")
         await page.goto(f"{service.api.url}/console")
@@ -74,8 +73,7 @@ async def test_the_overview_says_what_is_wrong_and_updates_itself(
 async def test_the_console_runs_no_script_but_its_own(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    service: Service = await service_maker(tmp_path)
-    async with service, browser.page() as page:
+    async with await service_maker(tmp_path) as service, browser.page() as page:
         await service.start("api")
         await log_in(page, service.api.url, BOOTSTRAP_KEY)
         foreign = (
@@ -97,8 +95,7 @@ LOGO = "cdn.redoc.ly"
 async def test_the_page_shows_every_call_and_leads_to_a_problem(
     service_maker: Callable[..., Any], tmp_path: Path
 ) -> None:
-    service: Service = await service_maker(tmp_path)
-    async with service, browser.page() as page:
+    async with await service_maker(tmp_path) as service, browser.page() as page:
         flaws: list[str] = []
         page.on(
             "console",
@@ -130,8 +127,7 @@ async def test_the_page_shows_every_call_and_leads_to_a_problem(
 
 @pytest.mark.soak
 async def test_axe_finds_no_fault(service_maker: Callable[..., Any], tmp_path: Path) -> None:
-    service: Service = await service_maker(tmp_path)
-    async with service, browser.page() as page:
+    async with await service_maker(tmp_path) as service, browser.page() as page:
         page.set_default_timeout(AXE_MILLISECONDS)
         await service.start("api")
         await page.goto(f"{service.api.url}/docs")

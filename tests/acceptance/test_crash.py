@@ -66,8 +66,7 @@ async def assert_each_took_effect_once(service: Service, acknowledged: set[str])
 async def test_a_worker_killed_in_the_middle_of_a_batch_loses_and_doubles_nothing(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    service = await service_maker(tmp_path, SHORT_LEASE)
-    async with service:
+    async with await service_maker(tmp_path, SHORT_LEASE) as service:
         await service.start("api")
         acknowledged = await push(service, 600)
         for _ in range(3):
@@ -106,8 +105,7 @@ async def supervised_worker(service: Service) -> AsyncIterator[None]:
 async def test_a_message_that_kills_its_worker_is_given_up_after_five_and_its_batch_loses_one_lease(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    service = await service_maker(tmp_path, SHORT_LEASE, kind=KillerService)
-    async with service:
+    async with await service_maker(tmp_path, SHORT_LEASE, kind=KillerService) as service:
         await service.start("api")
         for number in range(BYSTANDERS):
             if number == BYSTANDERS // 2:

@@ -12,7 +12,6 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from psycopg import AsyncConnection
@@ -67,13 +66,6 @@ class ReplayService(Service):
             *self.program, *arguments, env=environment, cwd=ROOT, stdout=PIPE, stderr=stderr
         )
 
-    async def document(self, *arguments: str, exit_code: int = 0) -> dict[str, Any]:
-        """Return the document that a command printed."""
-        ended, output, errors = await self.run(*arguments, "--json", settings={"MENDED": "1"})
-        assert ended == exit_code, errors + output
-        answer: dict[str, Any] = json.loads(output)
-        return answer
-
     async def assert_applied_once(self, count: int) -> None:
         await self.drained(120)
         assert await self.value(OPEN) == 0
@@ -91,19 +83,12 @@ class ReplayService(Service):
             "none was buried again"
         )
 
-    async def verbs(self) -> list[str]:
-        return [
-            verb
-            for (verb,) in await self.rows("SELECT verb FROM statesvc.action ORDER BY recorded_at")
-        ]
-
 
 @asynccontextmanager
 async def dead_letters(
     service_maker: ServiceMaker, folder: Path, count: int
 ) -> AsyncIterator[ReplayService]:
-    service = await service_maker(folder, kind=ReplayService)
-    async with service:
+    async with await service_maker(folder, kind=ReplayService) as service:
         await service.bury(count)
         yield service
 
@@ -166,7 +151,8 @@ async def test_a_replay_that_is_killed_at_any_time_loses_and_doubles_nothing(
         await until(lambda: service.value(began), pause_seconds=0.001)
         process.kill()
         await process.wait()
-        assert (await service.document(*FAILED))["ended"] == "done"
+        ended, output, errors = await service.run(*FAILED, "--json", settings={"MENDED": "1"})
+        assert (ended, json.loads(output)["ended"]) == (0, "done"), errors
         await service.assert_applied_once(500)
         unnamed = "SELECT count(*) FROM statesvc.dead_letter WHERE run_id IS NULL"
         assert await service.value(unnamed) == 0, "each names the run that replayed it"

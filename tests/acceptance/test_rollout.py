@@ -60,8 +60,7 @@ class PlantedService(Service):
 
 @asynccontextmanager
 async def three_workers(service_maker: ServiceMaker, folder: Path) -> AsyncIterator[PlantedService]:
-    service = await service_maker(folder, kind=PlantedService)
-    async with service:
+    async with await service_maker(folder, kind=PlantedService) as service:
         await service.start("api", "worker", "worker", "worker")
         yield service
 

@@ -39,8 +39,7 @@ async def is_unready(role: RoleProcess, session: aiohttp.ClientSession) -> bool:
 async def test_the_api_serves_on_while_it_is_not_ready_and_answers_every_request_that_it_took(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    service: Service = await service_maker(tmp_path, {"STATESVC_DRAIN_SECONDS": "1"})
-    async with service:
+    async with await service_maker(tmp_path, {"STATESVC_DRAIN_SECONDS": "1"}) as service:
         api = await start_program(service, "api")
         acknowledged: list[str] = []
         taken_while_draining: list[str] = []
@@ -91,10 +90,9 @@ async def leased(service: Service) -> int:
 async def test_a_worker_finishes_the_batch_that_it_has_begun_and_claims_no_other(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    service: Service = await service_maker(
+    async with await service_maker(
         tmp_path, {"STATESVC_WORKER_BATCH_MIN": "8", "STATESVC_WORKER_BATCH_MAX": "8"}
-    )
-    async with service:
+    ) as service:
         await service.start("api")
         acknowledged = await push(service, 120)
         async with log_locked(service) as lock:

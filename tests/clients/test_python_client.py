@@ -121,10 +121,9 @@ async def call(
     described: dict[str, Any],
     tmp_path: Path,
 ) -> Any:
-    service = await service_maker(
+    async with await service_maker(
         tmp_path, {"STATESVC_WEBHOOK_SECRET_UPS": f"{UPS_SECRET},{CLIENT}"}
-    )
-    async with service:
+    ) as service:
         await service.start("api", "worker", "sealer")
         served = await (await service.session.get(f"{service.api.url}/openapi.json")).json()
         assert served == json.loads(json.dumps(described)), (

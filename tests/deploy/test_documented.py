@@ -136,8 +136,7 @@ def _as_of_now(word: str) -> str:
 async def test_each_command_does_what_its_page_shows(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    service = await service_maker(tmp_path / "service", SETTINGS)
-    async with service:
+    async with await service_maker(tmp_path / "service", SETTINGS) as service:
         service.session.headers["Authorization"] = f"Bearer {KEY}"
         await service.start("ingress", "api", "worker", "sealer")
         reader = await _reader(service, tmp_path)

@@ -123,8 +123,7 @@ async def test_each_table_is_sampled_little_and_its_bytes_not_at_all(
 
 async def test_new_partitions_are_sampled_little_too(owner: AsyncConnection[Any]) -> None:
     await owner.execute("UPDATE statesvc.partitioned SET steps_ahead = steps_ahead + 1")
-    made = await (await owner.execute("SELECT * FROM statesvc.ensure_partitions()")).fetchall()
-    assert made
+    assert await (await owner.execute("SELECT * FROM statesvc.ensure_partitions()")).fetchall()
     assert await _sampled_more(owner) == []
     # what the tests above would find
     await owner.execute("ALTER TABLE statesvc.inbox ALTER COLUMN received_at SET STATISTICS 100")

@@ -228,10 +228,10 @@ async def test_some_are_replayed_by_their_ids(api: Any) -> None:
     assert await open_dead_letters(api) == [second]
     settled = await post(api, "/v1/dead-letters/discard", ids=[first, second], why="those")
     assert (settled.status, settled.body["obstacle"]) == (409, "replayed")
-    absent = await post(api, "/v1/dead-letters/replay", ids=[third + 1])
-    assert absent.status == 404
-    both = await post(api, "/v1/dead-letters/replay", ids=[second], carrier_id="ups")
-    assert both.status == 422
+    assert (await post(api, "/v1/dead-letters/replay", ids=[third + 1])).status == 404
+    assert (
+        await post(api, "/v1/dead-letters/replay", ids=[second], carrier_id="ups")
+    ).status == 422
 
 
 async def test_a_filter_must_mean_something(api: Any) -> None:

@@ -83,8 +83,7 @@ async def test_a_key_is_revoked_once(api: Api) -> None:
     ) == (200, [], 1)
     again = await api.call("DELETE", f"/v1/keys/{made['key_id']}", scopes="admin")
     assert (again.status, again.body["code"]) == (409, "conflict")
-    unknown = await api.call("DELETE", "/v1/keys/nobody", scopes="admin")
-    assert unknown.status == 404
+    assert (await api.call("DELETE", "/v1/keys/nobody", scopes="admin")).status == 404
 
 
 async def test_a_key_that_makes_no_sense_is_refused(api: Api) -> None:

@@ -205,5 +205,4 @@ async def test_what_was_not_sent_is_not_recorded(api: Any, scan: Any) -> None:
         await api.get("/v1/shipments/ups/7", scopes="read pii", params=PERSONAL, headers=known)
     ).status == 304
     await api.readings.keep_up()
-    rows = await api.rows("SELECT further FROM statesvc.personal_reading")
-    assert rows == [(0,)]
+    assert (await api.rows("SELECT further FROM statesvc.personal_reading")) == [(0,)]

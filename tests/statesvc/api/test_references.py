@@ -80,8 +80,7 @@ async def test_a_number_that_is_awaited_is_found_and_answers(api: Any, scan: Any
     )
     shown = await api.get(path)
     assert (shown.status, shown.body) == (200, {**listed, "others": []})
-    again = await api.get(path, headers={"If-None-Match": shown.headers["ETag"]})
-    assert again.status == 304
+    assert (await api.get(path, headers={"If-None-Match": shown.headers["ETag"]})).status == 304
     assert (await api.get(f"{path}?as_of=2026-03-01T00:00:00Z")).status == 404
     assert (await api.get(f"{path}?discriminator=x")).status == 404
     assert await found(api, reference=ORDER, status="unknown") == ["1Z99"]

@@ -102,8 +102,9 @@ def test_each_call_asks_for_its_scope() -> None:
             "subscriptions"
         ],
     }
-    move = described["components"]["schemas"]["AuditTransition"]["properties"]
-    assert {"from", "to"} <= move.keys()
+    assert {"from", "to"} <= described["components"]["schemas"]["AuditTransition"][
+        "properties"
+    ].keys()
 
 
 async def test_an_integer_is_written_in_digits_whatever_the_call(api: Api) -> None:

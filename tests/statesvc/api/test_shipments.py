@@ -56,8 +56,7 @@ async def test_the_shipments_of_one_parcel_know_each_other(api: Any, scan: Any) 
     await api.carriers.push(
         scan("1Z 9", Status.IN_TRANSIT, parcel_carrier_id="ups"), carrier_id="aftership"
     )
-    alone = (await api.get("/v1/shipments/aftership/1Z9")).body
-    assert "same_parcel" not in alone
+    assert "same_parcel" not in (await api.get("/v1/shipments/aftership/1Z9")).body
     await api.carriers.push(scan("1Z9", Status.DELIVERED, minutes=5))
     await api.carriers.push(scan("1Z9", Status.DELIVERED, minutes=5), carrier_id="fedex")
     for carrier_id, other in (("ups", "aftership"), ("aftership", "ups")):

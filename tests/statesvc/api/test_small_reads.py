@@ -4,17 +4,17 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
-from statesvc.bodies.sealed_message import message_id
-from statesvc.health.notices import Notice, NoticeKind, write_notices
-from typing import Any
+
 import pytest
+
 from statesvc.api.call_limits import CallLimits
 from statesvc.api.status_operations import shown_finding
+from statesvc.bodies.sealed_message import message_id
 from statesvc.database.pool import Pool
 from statesvc.health.finding import Finding, Urgency
+from statesvc.health.notices import Notice, NoticeKind, write_notices
 from statesvc.queue.depths import DepthGauges
 from statesvc.telemetry.metrics import Telemetry
-
 
 PATH = "/v1/notices"
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -164,8 +164,7 @@ async def test_counts_by_carrier_and_state(api: Any) -> None:
         " ('message', 'unreadable', 'ups', statesvc.clock(), statesvc.clock(), 'discarded')"
     )
     shown = await queue(api)
-    age = shown["carriers"]["ups"].pop("oldest_ready_seconds")
-    assert 300 <= age < 330
+    assert 300 <= shown["carriers"]["ups"].pop("oldest_ready_seconds") < 330
     assert shown["carriers"]["ups"] == {
         "ready": 4,
         "leased": 4,
@@ -173,8 +172,7 @@ async def test_counts_by_carrier_and_state(api: Any) -> None:
         "held": 0,
         "oldest_held_seconds": None,
     }
-    held_for = shown["carriers"]["fedex"].pop("oldest_held_seconds")
-    assert 60 <= held_for < 400
+    assert 60 <= shown["carriers"]["fedex"].pop("oldest_held_seconds") < 400
     assert shown["carriers"]["fedex"] == {
         "ready": 0,
         "leased": 0,

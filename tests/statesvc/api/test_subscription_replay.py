@@ -78,10 +78,8 @@ async def test_what_came_while_it_was_disabled_is_written_from_the_log_under_the
     await set_disabled(api, subscription_id, disabled=True)
     await api.carriers.push(scan("1Z1", Status.IN_TRANSIT, minutes=5))
     await api.carriers.push(scan("1z-2", Status.IN_TRANSIT, minutes=6))
-    refused = await replay(api, subscription_id)
-    assert refused["code"] == "conflict"
-    planned = await replay(api, subscription_id, dry_run=True)
-    assert counts(planned) == (3, 2, 2, 1, 0)
+    assert (await replay(api, subscription_id))["code"] == "conflict"
+    assert counts(await replay(api, subscription_id, dry_run=True)) == (3, 2, 2, 1, 0)
     assert (
         len(
             await rows(

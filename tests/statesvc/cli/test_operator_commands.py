@@ -237,8 +237,7 @@ async def test_a_parcel_is_found_by_its_number_a_part_of_it_or_a_reference(
     (awaited,) = await here.json("shipments", "find", "--reference", "order 9")
     assert (awaited["tracking_number"], awaited["version"]) == ("1Z9", 0)
     assert {each["carrier_id"] for each in await here.json("shipments", "list")} == {"ups"}
-    events = await here.json("shipments", "history", "ups", number)
-    assert len(events) == shown["version"]
+    assert len(await here.json("shipments", "history", "ups", number)) == shown["version"]
     for arguments, told in (
         (("find", "0NOTHING0"), "one that ends or begins so"),
         (("find", "--reference", "order 8"), "with this reference"),

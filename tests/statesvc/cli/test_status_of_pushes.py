@@ -165,8 +165,7 @@ async def test_a_role_that_dies_again_and_again_is_one_finding(
             text,
         )
         # process 7 had beaten a moment before it died
-        running = (await shell.json("status", exit_code=1))["processes"]
-        assert "worker" not in running
+        assert "worker" not in (await shell.json("status", exit_code=1))["processes"]
         await beats(owner, "worker", started_ago=7200)
         await _beat_all_but_workers(owner)
         ((urgency, _),) = await troubles(shell)

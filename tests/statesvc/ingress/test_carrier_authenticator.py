@@ -42,8 +42,7 @@ PRIVATE = generate_private_key(public_exponent=65537, key_size=2048)
 
 
 async def test_an_address_opens_the_door_of_a_carrier_without_a_secret(serve: Any) -> None:
-    site = await serve(more=HERE)
-    assert (await site.post(b"1", "nosecret", {}))[0] == 200
+    assert (await (await serve(more=HERE)).post(b"1", "nosecret", {}))[0] == 200
 
 
 async def test_beside_a_secret_the_address_is_one_proof_more(serve: Any) -> None:
@@ -212,8 +211,7 @@ async def test_a_signature_by_a_published_key_opens_the_door(
     )
     assert status == 401
     assert "STATESVC_INGRESS_SIGNATURE_AGE_SECONDS_MAX" in answer["detail"]
-    unset = await serve()
-    assert (await unset.post(b"1", "published", signed))[0] == 401
+    assert (await (await serve()).post(b"1", "published", signed))[0] == 401
 
 
 TOKEN: Final = "new"
@@ -253,8 +251,7 @@ async def test_a_token_of_the_query_is_written_nowhere(
         await site.post(b"1", "acme/oauth/token", headers={}, query=f"?token={SECRET}"),
         await site.post(b"x" * 100_001, headers={}, query=f"?token={SECRET}"),
     ]
-    accepted = await site.post(b"2", headers={}, query=f"?token={TOKEN}&note={SECRET}")
-    assert accepted[0] == 200
+    assert (await site.post(b"2", headers={}, query=f"?token={TOKEN}&note={SECRET}"))[0] == 200
 
     async def break_off(*_: Any) -> Stored:
         raise RuntimeError(f"a defect, at ?token={SECRET}")

@@ -74,8 +74,9 @@ async def test_pushes_during_an_outage_are_acknowledged_and_stored_after_it(
     late = await acknowledged(site, "late")
     assert time.monotonic() - began < 0.3, "an open breaker asks no database"
     line.heal()
-    rows = await stored(site, 22)
-    assert [row[0] for row in rows] == [one for one, _ in (before, *during, late)]
+    assert [row[0] for row in (await stored(site, 22))] == [
+        one for one, _ in (before, *during, late)
+    ]
     await acknowledged(site, "after")
     assert await site.rows("SELECT count(*) FROM statesvc.inbox") == [(23,)]
     assert site.wakes

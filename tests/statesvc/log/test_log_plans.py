@@ -82,8 +82,7 @@ async def test_the_feed_reads_no_table_whole(database: Any, prepared: str) -> No
         rows = await explained(
             log.connection, "feed", "entries", {"begin": 30_000, "end": 30_100, **span}
         )
-        found = [row for row in rows if "Nested Loop" in row]
-        assert "actual rows=100" in found[0]
+        assert "actual rows=100" in next(row for row in rows if "Nested Loop" in row)
         assert buffers(rows) < 400, rows
 
 

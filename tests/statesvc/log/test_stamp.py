@@ -50,8 +50,9 @@ def test_a_chain_is_read_in_any_order_and_openssl_agrees(tmp_path: Path) -> None
     assert signer + root in token
     assert signer > root, "so they are not in the order of DER"
     for sent in (token, token.replace(signer + root, root + signer)):
-        stamp = check_stamp(sent, NOTE, tsa.trust, nonce=inquiry.nonce)
-        assert stamp.authority == "CN=Stamps & Sons"
+        assert (
+            check_stamp(sent, NOTE, tsa.trust, nonce=inquiry.nonce).authority == "CN=Stamps & Sons"
+        )
         assert openssl_believes(sent, tsa, tmp_path)
     changed = token.replace(root, root[::-1])
     assert not openssl_believes(changed.replace(signer, signer[::-1]), tsa, tmp_path)

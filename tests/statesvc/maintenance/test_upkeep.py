@@ -152,5 +152,4 @@ async def test_receipts_are_forgotten_after_48_hours_however_many(
     await service.execute(receipts, ("f", 3))
     await database.clock.advance(1.01 * DAY)
     await once(service)
-    cursor = await service.execute("SELECT count(*) FROM statesvc.receipt")
-    assert await cursor.fetchone() == (3,)
+    assert await (await service.execute("SELECT count(*) FROM statesvc.receipt")).fetchone() == (3,)

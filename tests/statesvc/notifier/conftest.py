@@ -195,8 +195,7 @@ class World:
     async def deliver(self) -> None:
         """Run a notifier until something was received and nothing is under way."""
         async with self.notifier() as notifier:
-            await until(lambda: self.receiver.received)
-            await until(lambda: notifier.in_flight == 0)
+            await until(lambda: self.receiver.received and notifier.in_flight == 0)
 
     async def killed_at_first_delivery(self, master_key: bytes) -> None:
         """Run a notifier of its own process, killed while its first delivery is on its way."""

@@ -86,8 +86,7 @@ async def test_what_is_under_way_is_left_alone_and_sent_before(world: Any, recei
         assert await coalesce(world) == 6
         receiver.answer = None
         answered.set()
-        await until(lambda: len(receiver.received) == 2)
-        await until(lambda: notifier.in_flight == 0)
+        await until(lambda: len(receiver.received) == 2 and notifier.in_flight == 0)
     assert [got.data["sequence"] for got in receiver.received] == [1, 8]
     assert receiver.received[1].data["gap"] == {"skipped": 6, "from_sequence": 2, "to_sequence": 7}
 
@@ -133,14 +132,12 @@ async def test_the_entry_of_the_one_that_stood_for_others_covers_them_and_lists_
     receiver.statuses(500, 200)
     await world.notify(shipment_id, 1)
     async with world.notifier() as notifier:
-        await until(lambda: receiver.received)
-        await until(lambda: notifier.in_flight == 0)
+        await until(lambda: receiver.received and notifier.in_flight == 0)
         assert await world.ends() == [], "it has not ended"
         await world.notify(shipment_id, *range(2, 7))
         assert await coalesce(world) == 5
         await world.wake()
-        await until(lambda: len(receiver.received) == 2)
-        await until(lambda: notifier.in_flight == 0)
+        await until(lambda: len(receiver.received) == 2 and notifier.in_flight == 0)
     ((canonical, sealed),) = await world.rows("SELECT canonical, sealed_part FROM statesvc.attempt")
     document = orjson.loads(decompress_json(canonical))
     assert (

@@ -29,8 +29,7 @@ async def test_a_change_is_delivered_once_and_signed(world: Any, receiver: Any) 
     async with world.notifier() as notifier:
         await world.notify(shipment_id, 1)
         await world.wake()
-        await until(lambda: receiver.received)
-        await until(lambda: notifier.in_flight == 0)
+        await until(lambda: receiver.received and notifier.in_flight == 0)
         await world.wake()
     (got,) = receiver.received
     got.verify(world.secrets[subscription_id])

@@ -29,8 +29,7 @@ async def test_killed_between_send_and_settle_it_is_sent_again_with_the_same_id(
         await asyncio.sleep(0.1)
         assert len(receiver.received) == 1, "the dead process still holds the lease"
         await world.advance(LEASE_SECONDS)
-        await until(lambda: len(receiver.received) == 2)
-        await until(lambda: notifier.in_flight == 0)
+        await until(lambda: len(receiver.received) == 2 and notifier.in_flight == 0)
     assert len({got.webhook_id for got in receiver.received}) == 1
     assert await world.attempts() == [("delivered", 204, 2)], (
         "the lost try is charged: it was counted when it was claimed"
@@ -68,13 +67,11 @@ async def test_what_is_sent_is_settled_once_when_the_connection_is_lost_meanwhil
 
     receiver.answer = drop_connections
     async with world.notifier() as notifier:
-        await until(lambda: receiver.received)
-        await until(lambda: notifier.in_flight == 0)
+        await until(lambda: receiver.received and notifier.in_flight == 0)
         receiver.answer = None
         await world.notify(shipment_id, 2)
         await world.wake()
-        await until(lambda: len(receiver.received) == 2)
-        await until(lambda: notifier.in_flight == 0)
+        await until(lambda: len(receiver.received) == 2 and notifier.in_flight == 0)
     assert await world.attempts() == [("delivered", 200, 1), ("delivered", 204, 1)]
 
 
@@ -97,8 +94,7 @@ async def test_an_unknown_commit_records_no_attempt_twice(
     monkeypatch.setattr("statesvc.notifier.notifier_loop.take_turn", commit_then_fail)
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)
-        await until(lambda: len(calls) == 2)
-        await until(lambda: notifier.in_flight == 0)
+        await until(lambda: len(calls) == 2 and notifier.in_flight == 0)
     assert calls == [False, True]
     assert await world.attempts() == [("delivered", 204, 1)]
 
@@ -123,8 +119,7 @@ async def test_an_attempt_whose_lease_ran_out_is_recorded_but_settles_nothing(
         await until(lambda: receiver.received)
         await world.database.clock.advance(LEASE_SECONDS)
         async with world.notifier() as second:
-            await until(lambda: len(receiver.received) == 2)
-            await until(lambda: second.in_flight == 0)
+            await until(lambda: len(receiver.received) == 2 and second.in_flight == 0)
             await until(settled)
         go.set()
         await until(lambda: frozen.in_flight == 0)

@@ -30,8 +30,7 @@ async def test_a_receiver_that_asks_to_wait_is_left_alone_by_every_notifier_unti
     receiver.statuses(429, 200, **{"Retry-After": "100"})
     await shipments(world, 1)
     async with world.notifier() as first:
-        await until(lambda: receiver.received)
-        await until(lambda: first.in_flight == 0)
+        await until(lambda: receiver.received and first.in_flight == 0)
         async with world.notifier():
             await shipments(world, 5)
             await world.advance(90)
@@ -56,8 +55,7 @@ async def test_a_resume_ends_a_pause_that_the_receiver_asked_for(world: Any, rec
     receiver.statuses(429, 200, **{"Retry-After": "10000"})
     await shipments(world, 1)
     async with world.notifier() as notifier:
-        await until(lambda: receiver.received)
-        await until(lambda: notifier.in_flight == 0)
+        await until(lambda: receiver.received and notifier.in_flight == 0)
         await shipments(world, 1)
         await asyncio.sleep(SETTLED_SECONDS)
         assert len(receiver.received) == 1
@@ -108,23 +106,24 @@ async def test_a_receiver_that_is_down_is_asked_by_one_probe_and_its_news_keep_t
     receiver.answer = answer
     async with world.notifier() as notifier:
         await shipments(world, 60)
-        await until(lambda: len(receiver.received) >= ATTEMPTS_MIN)
-        await until(lambda: notifier.in_flight == 0)
+        await until(lambda: len(receiver.received) >= ATTEMPTS_MIN and notifier.in_flight == 0)
         asked = len(receiver.received)
         assert asked < 2 * ATTEMPTS_MIN
         await world.wake()
         await asyncio.sleep(SETTLED_SECONDS)
         assert len(receiver.received) == asked
         await world.advance(OPEN_SECONDS + 0.5)
-        await until(lambda: len(receiver.received) == asked + 1)
-        await until(lambda: notifier.in_flight == 0)
+        await until(lambda: len(receiver.received) == asked + 1 and notifier.in_flight == 0)
         await world.wake()
         await asyncio.sleep(SETTLED_SECONDS)
         assert len(receiver.received) == asked + 1, "one probe, then longer silence"
         down = False
         await world.advance(100)
-        await until(lambda: len({got.webhook_id for got in receiver.received}) == 60)
-        await until(lambda: notifier.in_flight == 0)
+        await until(
+            lambda: (
+                len({got.webhook_id for got in receiver.received}) == 60 and notifier.in_flight == 0
+            )
+        )
     ((untried,),) = await world.rows(
         "SELECT count(*) FROM statesvc.attempt WHERE number = 1 AND outcome = 'delivered'"
     )

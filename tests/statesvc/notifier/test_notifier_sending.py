@@ -78,8 +78,7 @@ async def test_a_private_address_is_refused_however_it_is_written(
 ) -> None:
     url = receiver.url.replace("127.0.0.1", host)
     for scheme in ("http", "https"):
-        answer = await send(url.replace("http", scheme), allowed=())
-        assert answer.outcome is outcome
+        assert (await send(url.replace("http", scheme), allowed=())).outcome is outcome
     assert receiver.received == []
 
 
@@ -231,8 +230,7 @@ async def test_a_compressed_answer_is_not_inflated(receiver: Any) -> None:
         return web.Response(body=bomb, headers={"Content-Encoding": "deflate"})
 
     receiver.answer = compressed
-    answer = await send(receiver.url)
-    assert answer.response == bomb
+    assert (await send(receiver.url)).response == bomb
 
 
 async def test_retry_after_is_handed_on_and_cookies_are_not_stored(receiver: Any) -> None:

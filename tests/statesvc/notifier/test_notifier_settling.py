@@ -38,8 +38,7 @@ async def test_it_is_settled_by_itself_when_no_claim_comes(world: Any, receiver:
     async with world.notifier(settle_within_seconds=0.3) as notifier:
         await world.notify(shipment_id, 1)
         await world.wake()
-        await until(lambda: receiver.received)
-        await until(lambda: notifier.in_flight == 0)
+        await until(lambda: receiver.received and notifier.in_flight == 0)
         assert await world.outbox() == []
 
 
@@ -73,8 +72,7 @@ async def test_a_failure_is_settled_at_once(world: Any, receiver: Any) -> None:
     shipment_id = await world.notified_shipment(1)
     receiver.statuses(500)
     async with world.notifier(settle_within_seconds=NOT_BY_ITSELF) as notifier:
-        await until(lambda: receiver.received)
-        await until(lambda: notifier.in_flight == 0)
+        await until(lambda: receiver.received and notifier.in_flight == 0)
         assert await world.outbox() == [(shipment_id, 1, 1, False)]
 
 

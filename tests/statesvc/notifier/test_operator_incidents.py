@@ -87,8 +87,7 @@ async def test_each_incident_is_sent_once_and_its_end_once_by_notifiers_that_die
     got = {each.webhook_id: orjson.loads(each.body) for each in receiver.received}
     sent = Counter((body["type"], body["data"]["state"]) for body in got.values())
     assert sent == Counter((kind, state) for kind in TYPES for state in ("open", "recovered"))
-    pairs = {(body["data"]["incident_id"], body["type"]) for body in got.values()}
-    assert len(pairs) == len(TYPES)
+    assert len({(body["data"]["incident_id"], body["type"]) for body in got.values()}) == len(TYPES)
     receiver.received[0].verify(world.secrets[operator])
     assert await world.rows("SELECT * FROM statesvc.operator_incident") == []
 

@@ -321,8 +321,7 @@ async def test_a_number_that_was_only_named_is_no_shipment_until_something_is_sa
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_number_that_was_never_seen_can_be_erased(harness: WorkerHarness) -> None:
-    erased = await forget(harness, "A1")
-    assert erased.shipments == [shipment("A1")]
+    assert (await forget(harness, "A1")).shipments == [shipment("A1")]
     assert (await forget(harness, "A1")).already == [shipment("A1")]
     await harness.ingest(envelope=WORDS[0], named=["A1"])
     await harness.ingest(

@@ -197,8 +197,9 @@ class Protocol(Inbox, RuleBasedStateMachine):
             f'{{"message_id": "{m}", "normalizer": "go@1", "events": "AA=="}}' for m in chosen
         )
         mine = [m for m in chosen if m in self.lease(token) and self.waiting[m].stage == "raw"]
-        taken = self.count("SELECT statesvc.settle(%s, %s::jsonb)", token, f"[{results}]")
-        assert taken == len(mine)
+        assert self.count("SELECT statesvc.settle(%s, %s::jsonb)", token, f"[{results}]") == len(
+            mine
+        )
         for message_id in mine:
             self.waiting[message_id] = Waiting(
                 self.waiting[message_id].carrier_id, self.now, stage="normalized"

@@ -3,45 +3,40 @@ keeps no wrong stamp.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+
 from events.merkle.checkpoint import Checkpoint, NoteSigner
 from statesvc.database.pool import make_pool
-from statesvc.log.checkpoint_store import LATEST, CheckpointStore, CheckpointStoreError, ContradictedError, checkpoint_store_at
-from statesvc.sealer import publisher
+from statesvc.log.checkpoint_store import (
+    LATEST,
+    CheckpointStore,
+    CheckpointStoreError,
+    ContradictedError,
+    checkpoint_store_at,
+)
+from statesvc.log.signing_keys import rotate
+from statesvc.log.timestamp import inquire
+from statesvc.sealer import head_follower, publisher
+from statesvc.sealer import timestamper as stamper
 from statesvc.sealer.leadership import take_stock
 from statesvc.sealer.publisher import Publisher
 from statesvc.sealer.seal import RefusalError
-from statesvc.telemetry.metrics import Telemetry
-from tests.world.log_builder import MASTER, NOWHERE, LogBuilder, log_builder
-from tests.world.object_store import ObjectStore
-from tests.world.waiting import until
-from tests.world.worker_harness import LIMITS
-import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any
-import pytest
-from statesvc.database.pool import make_pool
-from statesvc.log.signing_keys import rotate
-from statesvc.log.timestamp import inquire
-from statesvc.sealer import head_follower
-from statesvc.sealer import timestamper as stamper
 from statesvc.sealer.timestamper import Authority, Stamper
 from statesvc.telemetry.metrics import Telemetry
 from tests.world.attack import attack, places, verify
-from tests.world.log_builder import MASTER, LogBuilder, log_builder
+from tests.world.log_builder import MASTER, NOWHERE, LogBuilder, log_builder
+from tests.world.object_store import ObjectStore
 from tests.world.stamping import Tsa, make_tsa, serving
 from tests.world.waiting import until
 from tests.world.worker_harness import LIMITS
-
 
 SIGNER = NoteSigner.fresh("example.org/log")
 
@@ -327,8 +322,7 @@ async def test_verify_finds_what_was_changed_about_a_stamp(
     await event_log.seal()
     sound = verify(database, trust=tsa.trust)
     assert (places(sound), sound.stamps) == ([], 1)
-    stranger = make_tsa(tmp_path / "stranger").trust
-    assert "trusted" in places(verify(database, trust=stranger))[0]
+    assert "trusted" in places(verify(database, trust=make_tsa(tmp_path / "stranger").trust))[0]
     await attack(database, "UPDATE statesvc.checkpoint_stamp SET authority = 'CN=Somebody'")
     assert "is not who signed" in places(verify(database))[0]
     await attack(

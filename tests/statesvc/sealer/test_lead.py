@@ -275,8 +275,9 @@ async def test_without_ml_dsa_in_openssl_a_log_that_has_it_goes_on_by_ed25519(
     assert why is not None
     assert "takes OpenSSL 3.5" in why
     await event_log.act()
-    head = await event_log.seal()
-    assert open_checkpoint(head.note, [key.verifier]).signed_by == {key.verifier}
+    assert open_checkpoint((await event_log.seal()).note, [key.verifier]).signed_by == {
+        key.verifier
+    }
     assert await read_keys(event_log.connection) == [key]
 
 

@@ -71,8 +71,7 @@ def test_a_removed_setting_is_accepted_without_effect_and_then_refused() -> None
 
 
 def test_both_names_may_be_set_while_they_agree() -> None:
-    same = {"STATESVC_LISTEN_PORT": "8000", "STATESVC_PORT": "8000"}
-    assert len(NEW.adopt(same)) == 1
+    assert len(NEW.adopt({"STATESVC_LISTEN_PORT": "8000", "STATESVC_PORT": "8000"})) == 1
     other = {"STATESVC_LISTEN_PORT": "8000", "STATESVC_PORT": "8001"}
     with pytest.raises(AmbiguousVariableError, match="remove STATESVC_LISTEN_PORT") as refused:
         NEW.adopt(other)

@@ -74,8 +74,7 @@ WITNESS = f"{OtherWitness().key} https://w1.example"
 
 
 def test_every_setting_says_what_it_means() -> None:
-    silent = [setting.variable for setting in documented_settings() if not setting.meaning]
-    assert silent == []
+    assert [setting.variable for setting in documented_settings() if not setting.meaning] == []
 
 
 def test_the_passwords_with_which_the_roles_were_made_may_stay_in_the_shell() -> None:

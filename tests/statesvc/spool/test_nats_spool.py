@@ -140,8 +140,7 @@ async def test_without_one_of_three_servers_each_message_is_kept_once(
                 await servers[0].kill()
         ids = await asyncio.gather(*keeping)
         assert ids == [message.message.message_id for message in messages]
-        kept = await patiently(spool)
-        assert sorted(one.message.message_id for one in kept) == sorted(ids)
+        assert sorted(one.message.message_id for one in (await patiently(spool))) == sorted(ids)
     finally:
         await spool.close()
         for server in servers:

@@ -5,11 +5,13 @@ import re
 import socket
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from statesvc.database.pool import Pool
+from statesvc.database.pool import make_pool
 from statesvc.telemetry import gauges, names
 from statesvc.telemetry.metric import Instrument, Stage
 from statesvc.telemetry.metrics import Telemetry
@@ -24,6 +26,7 @@ from statesvc.telemetry.metrics_server import (
 )
 from tests.metrics_page import PAGE, page, prometheus_name
 from tests.statesvc.conftest import HandClock
+from tests.world.worker_harness import LIMITS
 
 
 def test_the_objectives_of_the_ack_are_exact_buckets() -> None:
@@ -56,15 +59,17 @@ def test_what_counts_trouble_begins_at_zero_and_is_not_set_back() -> None:
     assert 'statesvc_moves_contradicted_total{carrier="ups",flag="contradicted"} 0.0' in text
 
 
-async def test_pools_and_listeners_are_read_when_somebody_scrapes(pool: Pool) -> None:
+async def test_pools_and_listeners_are_read_when_somebody_scrapes(database: Any) -> None:
     telemetry = Telemetry()
     up = [1.0]
     telemetry.observe(gauges.LISTENER_UP, lambda: [(up[0], {})])
-    telemetry.observe_pools({"service": pool})
     assert "statesvc_listener_up 1.0" in telemetry.exposition().decode()
     up[0] = 0.0
-    async with pool.connection(), pool.connection():
-        text = telemetry.exposition().decode()
+    limits = replace(LIMITS, connections_max=2)
+    async with make_pool(database.service_dsn, name="test", limits=limits) as pool:
+        telemetry.observe_pools({"service": pool})
+        async with pool.connection(), pool.connection():
+            text = telemetry.exposition().decode()
     assert "statesvc_listener_up 0.0" in text
     assert 'statesvc_pool_connections{pool="service",state="used"} 2.0' in text
     assert 'statesvc_pool_errors_total{pool="service",type="connections"} 0.0' in text

@@ -53,8 +53,7 @@ async def test_it_is_made_once_and_opens_at_the_next_start(
 ) -> None:
     first = await _keyring(connection, make=True)
     server.calls.clear()
-    again = await _keyring(connection)
-    assert again.digest_key == first.digest_key
+    assert (await _keyring(connection)).digest_key == first.digest_key
     # once a start, not once a key
     assert server.calls == ["decrypt"]
     for query in (

@@ -36,8 +36,11 @@ def gate(refused: list[str], **limits: Any) -> ConnectionGate:
 
 def test_an_address_has_a_share_and_the_process_a_bound(refused: list[str]) -> None:
     door = gate(refused)
-    shares = [door.enter(("192.0.2.1", port)) for port in range(3)]
-    assert shares == ["192.0.2.1", "192.0.2.1", None]
+    assert [door.enter(("192.0.2.1", port)) for port in range(3)] == [
+        "192.0.2.1",
+        "192.0.2.1",
+        None,
+    ]
     assert [door.enter((f"192.0.2.{place}", 1)) for place in (2, 3, 4)] == [
         "192.0.2.2",
         "192.0.2.3",

@@ -3,30 +3,23 @@ stored but its hash.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack
 from typing import Any
+
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from psycopg import AsyncConnection
-from statesvc.database.pool import Pool, PoolLimits, make_pool
+
+from statesvc.database.pool import Pool
 from statesvc.http.app import build_app
 from statesvc.http.keys.api_keys import REMEMBERED_SECONDS, Keys, caller_of
-from statesvc.http.keys.key_store import Scope, create_key, list_keys
-from statesvc.http.operation import Route, answer, operation
-from statesvc.subscriptions.key_revocation import revoke_key
-from tests.statesvc.conftest import HandClock
-from contextlib import ExitStack
-from typing import Any
-import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
-from statesvc.http.app import build_app
-from statesvc.http.keys.api_keys import Keys
 from statesvc.http.keys.key_limits import KeyLimits
+from statesvc.http.keys.key_store import Scope, create_key, list_keys
 from statesvc.http.operation import Reply, Route, answer, operation
 from statesvc.http.problem import Code, Problem
+from statesvc.subscriptions.key_revocation import revoke_key
 from tests.statesvc.conftest import HandClock
-
 
 BOOTSTRAP = "b" * 24
 Call = Callable[[str | None], Awaitable[tuple[int, dict[str, Any]]]]
@@ -157,8 +150,6 @@ async def test_a_key_needs_a_scope_and_a_name(pool: Pool) -> None:
                 await create_key(connection, name=name, scopes=scopes, created_by="operator:test")
 
 
-
-
 BOOTSTRAP_KEY = "a" * 24
 
 
@@ -281,8 +272,7 @@ async def test_every_answer_to_a_limited_call_shows_it_and_ingest_and_streams_ar
             (429, "r=0"),
         ]
         assert shown[2].headers["Retry-After"] == "1"
-        refused = await client.get("/who?x=1")
-        assert refused.headers["RateLimit-Policy"] == '"key";q=2;w=2'
+        assert (await client.get("/who?x=1")).headers["RateLimit-Policy"] == '"key";q=2;w=2'
         for path in ("/ingest", "/stream"):
             free = await client.get(path)
             assert (free.status, "RateLimit" in free.headers) == (200, False)

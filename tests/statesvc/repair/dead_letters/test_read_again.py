@@ -137,8 +137,7 @@ async def test_an_event_whose_message_cannot_be_read_keeps_the_dead_letter_open_
 ) -> None:
     (dead_letter_id,) = await say_unknown(repair, 2)
     await repair.harness.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
-    progress = await repair.replay(repair.request(dead_letter_id))
-    assert progress.refused == {Obstacle.NO_MAPPING: 1}
+    assert (await repair.replay(repair.request(dead_letter_id))).refused == {Obstacle.NO_MAPPING: 1}
     await map_code(repair)
     assert (await repair.replay(repair.request(dead_letter_id))).corrected == 2
     assert await repair.open_dead_letters() == []
