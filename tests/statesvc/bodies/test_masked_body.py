@@ -1,4 +1,5 @@
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,16 +10,19 @@ SECRET = st.text(
 ).map(lambda text: f"zq{text}")
 
 
-def test_names_stay_and_values_go() -> None:
-    masked = mask_body(
-        b'{"trackingNumber":"778412345678","scans":[{"date":"2026-11-26","by":"J.'
-        b' Doe","ok":true,"n":12}]}'
-    )
-    assert (
-        masked.text
-        == '{"trackingNumber":"████████","scans":[{"date":"████████","by":"██████","ok":████,"n":██}]}'
-    )
-    assert not masked.is_cut_off
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (
+            '{"no":"778412345678","scans":[{"date":"2026-11-26","by":"J. Doe","ok":true,"n":12}]}',
+            '{"no":"████████","scans":[{"date":"████████","by":"██████","ok":████,"n":██}]}',
+        ),
+        ('<a name="Doe"><b>Jane</b></a>', '<a name="███"><b>████</b></a>'),
+    ],
+)
+def test_names_stay_and_values_go(body: str, shown: str) -> None:
+    masked = mask_body(body.encode())
+    assert (masked.text, masked.is_cut_off) == (shown, False)
 
 
 def test_a_body_that_ends_early_is_said_to() -> None:
@@ -27,10 +31,6 @@ def test_a_body_that_ends_early_is_said_to() -> None:
     assert masked.text.endswith('"date":"████████')
     assert mask_body(b"<a><b>text</b>").is_cut_off
     assert not mask_body(b'<?xml version="1.0"?><a x="1"><b/></a>').is_cut_off
-
-
-def test_elements_stay_and_texts_go() -> None:
-    assert mask_body(b'<a name="Doe"><b>Jane</b></a>').text == '<a name="███"><b>████</b></a>'
 
 
 def test_a_name_that_is_no_plain_word_is_masked_too() -> None:

@@ -3,7 +3,9 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from dataclasses import replace
+from operator import methodcaller
 from typing import Any
 
 import psycopg
@@ -262,23 +264,15 @@ async def test_a_lone_statement_answers_as_ever(pool_behind: Pool, binary: bool)
         assert await (await connection.execute("SELECT 1")).fetchone() == (1,)
 
 
-async def test_a_lone_statement_that_takes_too_long_is_ended(pool_behind: Pool) -> None:
+@pytest.mark.parametrize("opened", [nullcontext, methodcaller("transaction")])
+async def test_a_statement_that_takes_too_long_is_ended_alone_and_in_a_transaction(
+    pool_behind: Pool, opened: Any
+) -> None:
     async with pool_behind.connection() as connection:
         with pytest.raises(psycopg.errors.QueryCanceled):
-            await connection.execute("SELECT pg_sleep(30)")
-        assert await (await connection.execute("SELECT 1")).fetchone() == (1,)
-
-
-async def test_a_statement_of_a_transaction_that_takes_too_long_is_ended(pool_behind: Pool) -> None:
-    async with pool_behind.connection() as connection:
-        with pytest.raises(psycopg.errors.QueryCanceled):
-            await _sleep_in_transaction(connection)
-        assert await (await connection.execute("SELECT 1")).fetchone() == (1,)
-
-
-async def _sleep_in_transaction(connection: AsyncConnection[Any]) -> None:
-    async with connection.transaction():
-        await connection.execute("SELECT pg_sleep(30)")
+            async with opened(connection):
+                await connection.execute("SELECT pg_sleep(30)")
+        assert await one(connection, "SELECT 1") == 1
 
 
 async def settings_of(connection: Sender) -> dict[str, str]:

@@ -153,20 +153,14 @@ NOTE = Finding(urgency=Urgency.NOTE, about="gls", text="on hold", page="CarrierH
 OTHER = Finding(urgency=Urgency.NOW, about="pushes", text="refused", page="AckAvailability")
 
 
-def test_the_worst_stands_first_and_what_follows_from_it_right_behind_it() -> None:
+def test_the_worst_stands_first_and_what_follows_from_it_once_right_behind_it() -> None:
     assert worst_first([NOTE, *WAITS, DEAD, OTHER]) == [DEAD, *WAITS, OTHER, NOTE]
-
-
-def test_two_findings_of_one_cause_are_followed_once() -> None:
-    other = Finding(urgency=Urgency.NOW, about="processes", text="no sealer", page="RoleDown")
-    assert worst_first([*WAITS, DEAD, other]) == [DEAD, *WAITS, other]
-
-
-def test_what_follows_from_nothing_that_was_found_stands_for_itself() -> None:
-    assert worst_first([NOTE, *WAITS]) == [
-        *(replace(finding, cause=None) for finding in WAITS),
-        NOTE,
-    ]
+    of_one_cause = Finding(
+        urgency=Urgency.NOW, about="processes", text="no sealer", page="RoleDown"
+    )
+    assert worst_first([*WAITS, DEAD, of_one_cause]) == [DEAD, *WAITS, of_one_cause]
+    alone = [replace(finding, cause=None) for finding in WAITS]
+    assert worst_first([NOTE, *WAITS]) == [*alone, NOTE]
 
 
 def test_pushes_are_counted_for_a_minute() -> None:
