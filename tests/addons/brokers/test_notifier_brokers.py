@@ -25,9 +25,7 @@ OUTAGE_SECONDS: Final = 120
 """Seconds of the database's clock: longer than the breaker's pause and the first retries."""
 
 
-async def test_what_is_published_is_recorded_like_any_attempt(
-    world: World, tmp_path: Path
-) -> None:
+async def test_what_is_published_is_recorded_like_any_attempt(world: World, tmp_path: Path) -> None:
     async with running_nats(tmp_path) as server:
         await server.add_stream("S", ["S.>"])
         await world.subscribe(url=f"{server.address}/S.a")

@@ -3,26 +3,20 @@
 import asyncio
 import os
 from pathlib import Path
+
 import pytest
 from psycopg import AsyncConnection
+
 from events.crypto.keyring import Keyring
 from statesvc.cli import spool_command
-from statesvc.spool.file_spool import FileSpool
-from statesvc.spool.spool import SpoolBounds
+from statesvc.spool.drainer import Drainer, ServerClock
+from statesvc.spool.file_spool import FileSpool, JournalSource
+from statesvc.spool.spool import Portion, SpoolBounds
 from tests.statesvc.spool.conftest import sealed
 from tests.statesvc.spool.test_nats_spool import connected
 from tests.world.brokers import Nats
 from tests.world.database import Database
 from tests.world.shell import Shell, use
-from pathlib import Path
-from psycopg import AsyncConnection
-from events.crypto.keyring import Keyring
-from statesvc.spool.drainer import Drainer, ServerClock
-from statesvc.spool.file_spool import FileSpool, JournalSource
-from statesvc.spool.spool import Portion, SpoolBounds
-from tests.statesvc.spool.conftest import sealed
-from tests.world.database import Database
-
 
 BOUNDS = SpoolBounds(bytes_max=1_000_000, age_seconds_max=3600)
 
@@ -88,8 +82,6 @@ async def test_drain_waits_for_servers_and_says_where_it_cannot_read(
         assert "stored 1 messages" in await shell("spool", "drain")
     finally:
         await server.kill()
-
-
 
 
 async def test_a_drain_that_lost_its_lead_stores_nothing_that_another_has_stored(

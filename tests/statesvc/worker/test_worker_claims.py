@@ -1,23 +1,21 @@
 """Leases of a worker, the size of its claims, and suspects that it works on alone."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from uuid import uuid4
-import pytest
-from statesvc.queue.claim import Message
-from statesvc.worker.batch_size import BATCH_SECONDS, BatchSize, split_by_volume
-from statesvc.worker.lease import RESCUE_SECONDS, LeaseLostError, RescueShare, under_lease
-import asyncio
-from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
+
 import pytest
+
 from statesvc.queue.claim import Message
 from statesvc.worker import worker_loop as loop
 from statesvc.worker.batch import process
 from statesvc.worker.batch_context import BatchContext
+from statesvc.worker.batch_size import BATCH_SECONDS, BatchSize, split_by_volume
+from statesvc.worker.lease import RESCUE_SECONDS, LeaseLostError, RescueShare, under_lease
 from tests.world.worker_harness import WorkerHarness, push_body
-
 
 LEASE_SECONDS = 0.04
 

@@ -3,24 +3,25 @@ effect.
 """
 
 import asyncio
+from uuid import UUID
+
 import psycopg
+import pytest
+
 from statesvc.reading.rollout_store import set_hold
 from statesvc.repair.dead_letters.dead_letter import SENTENCES, Obstacle, Way
-from statesvc.repair.dead_letters.put_back import ReplayVerdict, obstacle_of, put_back, verdicts
+from statesvc.repair.dead_letters.put_back import (
+    ReplayVerdict,
+    discard,
+    obstacle_of,
+    put_back,
+    verdicts,
+)
 from statesvc.repair.dead_letters.replay_plan import ObstacleCount, make_plan, plan_replay
-from tests.statesvc.repair.dead_letters.conftest import RepairHarness
-from tests.statesvc.repair.dead_letters.planted import unread
-from tests.world.worker_harness import CARRIER_ID, push_body
-import asyncio
-from uuid import UUID
-import pytest
-from statesvc.repair.dead_letters.dead_letter import Obstacle
-from statesvc.repair.dead_letters.put_back import discard
-from statesvc.repair.dead_letters.replay_plan import plan_replay
 from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayEnd, RunPosition
 from tests.statesvc.repair.dead_letters.conftest import ALL, RepairHarness
 from tests.statesvc.repair.dead_letters.planted import unread
-from tests.world.worker_harness import CARRIER_ID
+from tests.world.worker_harness import CARRIER_ID, push_body
 
 
 async def test_a_message_goes_back_under_its_id_as_if_never_tried_and_takes_effect(
@@ -49,8 +50,6 @@ async def test_a_message_goes_back_under_its_id_as_if_never_tried_and_takes_effe
     assert await verdicts(repair.connection, [dead_letter_id]) == {
         dead_letter_id: ReplayVerdict.SETTLED
     }
-
-
 
 
 async def test_of_two_replays_at_the_same_time_each_is_put_back_by_one(
@@ -177,10 +176,7 @@ def test_every_obstacle_has_a_sentence() -> None:
     assert set(SENTENCES) == set(Obstacle)
 
 
-
 CAUSE = {"carrier_id": CARRIER_ID, "cause": "normalizer_failed"}
-
-
 
 
 async def test_only_what_was_buried_in_that_time_is_meant(repair: RepairHarness) -> None:
