@@ -6,9 +6,10 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
@@ -85,7 +86,8 @@ def _scan(
 class Carriers(LogBuilder):
     """Has carriers push messages, and applies them as a worker would."""
 
-    push = LogBuilder.append
+    async def push(self, *readings: Reading, carrier_id: str = "ups") -> UUID:
+        return await self.append(*readings, carrier_id=carrier_id, received_at=datetime.now(UTC))
 
     async def execute(self, query: str, parameters: Sequence[Any] = ()) -> None:
         await self.connection.execute(query.encode(), parameters)

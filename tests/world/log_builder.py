@@ -98,13 +98,18 @@ class LogBuilder:
     publication: Publication = field(default=NOWHERE)
 
     async def append(
-        self, *readings: Reading, carrier_id: str = "ups", commit: bool = True, notify: bool = True
+        self,
+        *readings: Reading,
+        carrier_id: str = "ups",
+        received_at: datetime = MORNING,
+        commit: bool = True,
+        notify: bool = True,
     ) -> UUID:
         """Apply a carrier's message as a worker does it."""
         source = Provenance(
             message_id=uuid4(),
             body_commitment=bytes(32),
-            received_at=datetime.now(UTC),
+            received_at=received_at,
             normalizer=carrier_id,
             normalizer_version="1",
             notify=notify,
