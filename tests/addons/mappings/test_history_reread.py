@@ -11,10 +11,11 @@ import pytest
 from events.carriers.carrier import Carrier
 from events.parsing.meanings import UNMAPPED, Meaning
 from events.vocabulary import Kind, Status
-from statesvc.addons.mappings.history_reread import HistoryRequest, HistoryReread
+from statesvc.addons.mappings.history_reread import HistoryPosition, HistoryRequest, HistoryReread
 from statesvc.addons.mappings.mapped_code import MappedCode
 from statesvc.addons.mappings.mapping_store import add_mapping
 from statesvc.files.archive_folder import ArchivePath
+from statesvc.http.paging import encode_position, position_of
 from statesvc.reading.code_mapping import Mappings
 from statesvc.reading.rollout_store import RolloutSettings, set_rollout
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
@@ -39,7 +40,12 @@ def history(
     archive: ArchivePath | None = None,
     **scope: Any,
 ) -> HistoryReread:
-    bounds = {name: scope.pop(name) for name in ("dry_run", "notify") if name in scope}
+    bounds = {
+        name: scope.pop(name)
+        for name in ("messages_max", "per_second", "dry_run", "notify")
+        if name in scope
+    }
+    place = {name: scope.pop(name) for name in ("position", "page") if name in scope}
     walk = HistoryWalk(
         connections=SingleConnection(harness.connection),
         rereader=Rereader(
@@ -52,7 +58,7 @@ def history(
         carrier_id=CARRIER_ID,
         **bounds,
     )
-    return HistoryReread(walk=walk, request=HistoryRequest(actor="tester", **scope))
+    return HistoryReread(walk=walk, request=HistoryRequest(actor="tester", **scope), **place)
 
 
 async def again(
@@ -316,3 +322,47 @@ async def test_erased_a_text_in_the_place_of_a_code_is_still_read_by_the_table_t
         "out_for_delivery",
         "unknown",
     ]
+
+
+async def in_parts(harness: WorkerHarness, **scope: Any) -> list[HistoryReread]:
+    """Read a message a call, each going on from the cursor of the one before."""
+    calls = [history(harness, page=1, messages_max=1, **scope)]
+    await calls[-1].run()
+    while not calls[-1].is_done:
+        cursor = encode_position(calls[-1].position, {})
+        calls.append(
+            history(
+                harness,
+                page=1,
+                messages_max=1,
+                position=position_of(cursor, HistoryPosition, {}),
+                **scope,
+            )
+        )
+        await calls[-1].run()
+    return calls
+
+
+async def test_a_run_in_parts_ends_as_one_to_the_end_does(harness: WorkerHarness) -> None:
+    for number in ("A1", "A2", "A3"):
+        await harness.ingest({"number": number, "kind": "unmapped", "code": "NEW"})
+    await add_mapping(
+        harness.connection,
+        MappedCode(CARRIER_ID, "T", "NEW"),
+        Meaning(Kind.SCAN, Status.LOST),
+        why="",
+        actor="tester",
+    )
+    assert sum(call.report.corrected for call in await in_parts(harness, dry_run=True)) == 3
+    assert (
+        await harness.value("SELECT count(*) FROM statesvc.action WHERE verb = 'renormalize'") == 0
+    )
+    calls = await in_parts(harness)
+    assert [call.report.corrected for call in calls] == [1, 1, 1, 0]
+    assert [call.position.scanned for call in calls] == [1, 2, 3, 3]
+    assert [call.remaining > 0 for call in calls] == [True, True, True, False]
+    done = (
+        "SELECT convert_from(canonical, 'UTF8')::jsonb->'details'->'done' FROM statesvc.action"
+        " WHERE verb = 'renormalize' ORDER BY batch_id"
+    )
+    assert [said for (said,) in await harness.rows(done)] == [False, False, False, True]
