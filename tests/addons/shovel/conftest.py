@@ -1,5 +1,6 @@
 """A broker of each kind for a module, and what the tests of the shovel ask of the inbox."""
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +76,12 @@ class World:
             *more,
         )
         return await self.shell("shovel", "--from", source, *given, exit_code=exit_code)
+
+    async def shovel_lines(self, *lines: Any, given: tuple[str, ...] = (), **options: Any) -> str:
+        """Shovel a file with a line of JSON for each."""
+        path = self.folder / "old.ndjson"
+        path.write_text("\n".join(map(json.dumps, lines)) + "\n\n")
+        return await self.shovel(str(path), *given, **options)
 
     async def rows(self, query: str, *parameters: Any) -> list[Any]:
         async with await AsyncConnection.connect(

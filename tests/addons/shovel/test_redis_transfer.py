@@ -115,7 +115,7 @@ async def test_a_dry_run_counts_and_takes_nothing(
     assert await world.arrived() == []
 
 
-async def test_a_file_of_json_lines_goes_the_same_way(world: World, tmp_path: Path) -> None:
+async def test_a_file_of_json_lines_goes_the_same_way(world: World) -> None:
     mapping = (
         '[[rules]]\nheaders = { source = "hub-*" }\ncarrier_from = "headers.source"\ncarriers = {'
         ' hub-ups = "ups" }\nbody = "body"\n'
@@ -134,12 +134,10 @@ async def test_a_file_of_json_lines_goes_the_same_way(world: World, tmp_path: Pa
         {"id": "b", "task": "shop.x", "args": [], "kwargs": {"raw": "PHkvPg=="}},
         {"id": "c", "body": "<x/>", "headers": {"source": "hub-dhl"}},
     ]
-    path = tmp_path / "old.ndjson"
-    path.write_text("\n".join(map(json.dumps, lines)) + "\n\n")
-    counted = await world.shovel(str(path), "--dry-run", mapping=both)
+    counted = await world.shovel_lines(*lines, given=("--dry-run",), mapping=both)
     assert "dead letter: rule 1: headers.source names no carrier" in counted
-    assert "3 taken: 2 into the inbox, 1 to the dead letters" in await world.shovel(
-        str(path), mapping=both
+    assert "3 taken: 2 into the inbox, 1 to the dead letters" in await world.shovel_lines(
+        *lines, mapping=both
     )
     assert {(one.carrier_id, one.body) for one in await world.arrived()} == {
         ("ups", b"<x/>"),

@@ -1,9 +1,7 @@
 """A transfer from a file: lost, refused, and what becomes of its lines."""
 
-import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,6 +11,8 @@ from statesvc.addons.shovel.sources import LineSource
 from tests.addons.shovel.conftest import World
 from tests.world.celery_fleet import TASK
 from tests.world.shovel_story import body
+
+ONE = {"task": TASK, "id": "one", "args": [body(1)]}
 
 
 @pytest.fixture
@@ -35,12 +35,10 @@ def errors(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_source_that_is_lost_or_starting_is_opened_again(
-    world: World, tmp_path: Path, errors: list[Exception]
+    world: World, errors: list[Exception]
 ) -> None:
-    path = tmp_path / "old.ndjson"
-    path.write_text(json.dumps({"task": TASK, "id": "one", "args": [body(1)]}))
     errors += [SourceLostError("gone"), ShovelError("no such queue")]
-    assert "1 taken: 1 into the inbox" in await world.shovel(str(path))
+    assert "1 taken: 1 into the inbox" in await world.shovel_lines(ONE)
     assert errors == []
 
 
@@ -62,11 +60,9 @@ def test_without_the_extra_it_says_what_to_install(client: str) -> None:
 
 @pytest.mark.usefixtures("own_processes")
 async def test_a_message_that_can_not_be_read_stops_the_transfer_and_processes_is_ignored(
-    world: World, tmp_path: Path
+    world: World,
 ) -> None:
-    path = tmp_path / "old.ndjson"
-    path.write_text('{"id": 1}\n')
-    answer = await world.shovel(str(path), "--processes", "2", exit_code=1)
+    answer = await world.shovel_lines({"id": 1}, given=("--processes", "2"), exit_code=1)
     assert "the line has neither `task` nor `body`" in answer
     assert "--processes is ignored" in answer
 
@@ -74,7 +70,7 @@ async def test_a_message_that_can_not_be_read_stops_the_transfer_and_processes_i
 @pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize("batch", ["100", "1"])
 async def test_another_task_with_an_id_that_was_there_is_another_message(
-    world: World, tmp_path: Path, batch: str
+    world: World, batch: str
 ) -> None:
     first, other = ({"task": TASK, "id": "one", "args": [body(number)]} for number in (1, 2))
     strange = {"task": "shop.unheard_of", "id": "one", "args": [body(3)]}
@@ -87,23 +83,17 @@ async def test_another_task_with_an_id_that_was_there_is_another_message(
         {**strange, "args": []},
         {"task": TASK, "id": "two", "args": [body(1)]},
     ]
-    path = tmp_path / "old.ndjson"
-    path.write_text("\n".join(map(json.dumps, lines)))
-    said = await world.shovel(str(path), "--batch", batch)
+    said = await world.shovel_lines(*lines, given=("--batch", batch))
     assert "7 taken: 3 into the inbox, 2 to the dead letters, 2 were there already" in said
     bodies = sorted(arrived.body.decode() for arrived in await world.arrived())
     assert bodies == sorted([body(1), body(1), body(2)])
     assert [cause for cause, _ in await world.dead_letters()] == ["unmapped_task"] * 2
-    again = await world.shovel(str(path), "--batch", batch)
+    again = await world.shovel_lines(*lines, given=("--batch", batch))
     assert "7 taken: 0 into the inbox, 0 to the dead letters, 7 were there already" in again
 
 
 @pytest.mark.usefixtures("own_processes")
-async def test_messages_of_a_history_are_marked_so_that_nobody_is_notified(
-    world: World, tmp_path: Path
-) -> None:
-    path = tmp_path / "old.ndjson"
-    path.write_text(json.dumps({"task": TASK, "id": "one", "args": [body(1)]}))
-    await world.shovel(str(path), "--no-notify")
+async def test_messages_of_a_history_are_marked_so_that_nobody_is_notified(world: World) -> None:
+    await world.shovel_lines(ONE, given=("--no-notify",))
     headers = "SELECT headers ->> 'statesvc-notify' FROM statesvc.body"
     assert await world.rows(headers) == [("false",)]

@@ -184,11 +184,10 @@ async def test_tasks_return_to_redis_as_they_were(redis_server: Redis, world: Wo
 
 
 async def test_what_did_not_map_comes_in_from_the_backup_once_it_does(
-    world: World, tmp_path: Path
+    world: World,
 ) -> None:
-    path = tmp_path / "old.ndjson"
-    path.write_text(json.dumps({"task": "shop.other", "id": "7", "args": ["<x/>"]}) + "\n")
-    assert "1 to the dead letters" in await world.shovel(str(path))
+    task = {"task": "shop.other", "id": "7", "args": ["<x/>"]}
+    assert "1 to the dead letters" in await world.shovel_lines(task)
     wider = '[[rules]]\ntask = "shop.*"\ncarrier = "ups"\nbody = "args.0"\n'
     again = (
         "shovel",
