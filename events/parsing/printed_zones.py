@@ -120,7 +120,7 @@ def _names_zone(names: str) -> bool:
 def _indexes_of(
     times: Sequence[tuple[str, _ByCodes]], values: frozenset[str], zone_name: str
 ) -> Sequence[int]:
-    """Return the readings with a time of the object whose field's name fits that of an instant.
+    """Return the readings with one of the times; its field's name has to fit that of an instant.
 
     Of several, the reading with its codes there too, if it is unique, else the first
     COMPARED_MAX.

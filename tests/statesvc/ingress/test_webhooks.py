@@ -211,6 +211,16 @@ async def test_a_lost_database_is_a_quick_503_until_it_is_back(
     assert len(await site.rows("SELECT FROM statesvc.inbox")) == 2
 
 
+async def test_the_first_push_after_a_restart_of_the_database_is_taken(
+    serve: Any, line: Proxy, line_dsn: str
+) -> None:
+    site = await serve(dsn=line_dsn)
+    assert (await site.post(b"before"))[0] == 200
+    line.cut()
+    line.heal()
+    assert (await site.post(b"after"))[0] == 200
+
+
 async def test_a_database_that_falls_silent_is_given_up_within_the_deadline(
     serve: Any, line: Proxy, line_dsn: str
 ) -> None:
