@@ -147,9 +147,9 @@ class WorkerSettings(Section):
         default=100, ge=0, le=10_000, validation_alias=AliasChoices("STATESVC_LATENCY_MS")
     )
     """Milliseconds from a claim of a worker to the next while it keeps up: messages that arrive
-    meanwhile share a batch, which halves the processor time of a message at 100 a second. 0: each
-    is claimed at once. The first message after a quiet time, released and due messages never
-    wait."""
+    meanwhile share a batch, which halves the processor time of a message at 100 a second. 20 where
+    it is lower, and above 400 messages a second. The first message after a quiet time, released
+    and due messages never wait."""
     acquire_seconds: Seconds = 5
     """Longest wait for a connection."""
     statement_seconds: Seconds = 20

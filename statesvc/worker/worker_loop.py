@@ -40,6 +40,9 @@ _RELEASE_SECONDS: Final = 2.0
 _LOCK_SHARE: Final = 1 / 15
 # Longest time until a message that was postponed once is available again.
 _POSTPONED_SECONDS: Final = 0.1
+_WINDOW_SECONDS_MIN: Final = 0.02
+# Messages a second above which the least window makes batches as large as they need to be.
+_PACE_MAX: Final = 400
 # Between queries for later due times: under a pinned xmin each walks 30 seconds of leases.
 _NEXT_DUE_SECONDS: Final = 1.0
 
@@ -60,17 +63,12 @@ class WorkerLimits:
     sweep_seconds: float = 30.0
     sweep_seconds_without_listener: float = 0.5
     """The longest sleep while the listener is down."""
-    cooldown_seconds: float = 0.02
-    """Until the next claim after a small one, so that messages arriving meanwhile share a batch.
-
-    It shrinks as a claim approaches `batch_min` messages.
-    """
     window_seconds: float = 0.0
-    """From the answer of a claim that left no message ready to the next claim.
+    """From the answer of a claim that left no message ready to the next claim; at least 20 ms.
 
     Pushes that arrive meanwhile share a batch, and its fixed cost, which is most of a message's
-    cost at a low rate. Messages that become due by the clock, or are released or replayed, do
-    not wait.
+    cost below 400 messages a second: above, the window is 20 ms. Messages that become due by the
+    clock, or are released or replayed, do not wait.
     """
     batches_in_progress: int = 2
     """Measured: a third batch settles no more messages.
@@ -122,8 +120,10 @@ class Worker:
         """True if a carrier's bound held back ready messages at this worker's last empty claim."""
         # minus infinity: the first claim of a process sweeps below the low-water marks
         self._swept_at = float("-inf")
-        self._claimed_at = self._claim_from = float("-inf")
-        """Start of the last claim, and the end of its window."""
+        self._claimed_at = float("-inf")
+        """Start of the last claim."""
+        self._pace = 0.0
+        """Messages claimed a second; over the last second, older ones fade."""
         self._ask_due_at = self._due_at = float("-inf")
         """Times to query the next due time again, and that due time."""
         self._size = BatchSize(least=limits.batch_min, most=limits.batch_max)
@@ -149,22 +149,19 @@ class Worker:
         try:
             # a slot first, then the claim: no lease runs out while its batch waits for a slot
             while await self._at_most_running(self._limits.batches_in_progress - 1):
-                await self._window_passed()
-                if self._stopping.is_set():
-                    break
                 # before the claim, never after: a hint that comes during the claim must survive it
                 self._woken.clear()
                 self._ready_now.clear()
                 messages: list[Message] = []
                 complete = False
                 try:
-                    self._claimed_at = time.monotonic()
                     messages, _, complete = await self._claim(self._size.size)
-                    self._claim_from = (
-                        time.monotonic() + self._limits.window_seconds if complete else -math.inf
-                    )
-                    # inside the try: this query may fail too, and then backs off like the claim
-                    pause = 0.0 if messages else await self._pause(complete=complete)
+                    if messages:
+                        # no ready message was left: no empty claim is needed to find that out
+                        pause = self._known_pause(time.monotonic()) if complete else 0.0
+                    else:
+                        # inside the try: this query may fail too, and then backs off like the claim
+                        pause = await self._pause(complete=complete)
                     failures = 0
                 except Exception:
                     log.warning("claim_failed", attempt=failures, exc_info=True)
@@ -172,43 +169,36 @@ class Worker:
                     # in a spin
                     pause = transaction_backoff_seconds(failures) + 0.05
                     failures += 1
-                if not messages:
-                    # not wait_for: on Python 3.11 it may swallow a cancellation
-                    await set_within(self._woken, pause)
+                until = time.monotonic() + pause
                 # a suspect comes without company: the claim sees to that
-                elif messages[0].is_suspect:
+                if messages and messages[0].is_suspect:
                     await self._work_alone(messages)
-                else:
+                    continue
+                if messages:
                     self._size.claimed(len(messages))
                     self._rescues.lanes_served()
                     for part in split_by_volume(self._without_postponed(messages)):
                         self._start(part)
-                    if len(messages) < self._limits.batch_min:
-                        # a burst of wake-ups does not even wake the process; they are read at the
-                        # end
-                        with self._listener.paused(INBOX):
-                            await set_within(
-                                self._stopping,
-                                self._limits.cooldown_seconds
-                                * (1 - len(messages) / self._limits.batch_min),
-                            )
-                    # no ready message was left: sleep without an empty claim to find that out
-                    if complete:
-                        await set_within(self._woken, self._known_pause(time.monotonic()))
+                if complete:
+                    await self._wait_for_more()
+                # not wait_for: on Python 3.11 it may swallow a cancellation
+                await set_within(self._woken, until - time.monotonic())
         finally:
             await self._drain()
 
-    async def _window_passed(self) -> None:
+    async def _wait_for_more(self) -> None:
         """Wait for the window's end, a due time, a wake-up of `INBOX_NOW` or the worker's stop."""
-        # a due time before the last claim was served by it: without this the window would end at
+        window = _WINDOW_SECONDS_MIN
+        if self._pace <= _PACE_MAX:
+            window = max(window, self._limits.window_seconds)
+        # a due time before the claim was served by it: without this the window would end at
         # once, for ever
-        due_at = self._due_at if self._due_at > self._claimed_at else math.inf
-        left = min(self._claim_from, due_at) - time.monotonic()
-        if left > 0:
-            # the process sleeps through hints of new pushes, which the claim at the window's end
-            # reads anyway
-            with self._listener.paused(INBOX):
-                await set_within(self._ready_now, left)
+        if self._due_at > self._claimed_at:
+            window = min(window, self._due_at - time.monotonic())
+        # the process sleeps through hints of new pushes, which the claim at the window's end
+        # reads anyway
+        with self._listener.paused(INBOX):
+            await set_within(self._ready_now, window)
 
     async def _at_most_running(self, batches: int) -> bool:
         """Wait until at most `batches` batches are in progress. False: the worker is to stop."""
@@ -272,6 +262,7 @@ class Worker:
         # a message whose ingest committed late lies below the low-water mark, where only a sweep
         # looks
         sweep = time.monotonic() - self._swept_at >= self._limits.sweep_seconds
+        seconds, self._claimed_at = time.monotonic() - self._claimed_at, time.monotonic()
         request = ClaimRequest(
             worker=self._context.worker,
             limit=limit,
@@ -292,6 +283,8 @@ class Worker:
         if sweep:
             self._swept_at = time.monotonic()
         self._count_claimed(claimed, limit)
+        self._pace *= max(0.0, 1.0 - seconds)
+        self._pace += len(claimed.messages) / max(seconds, 1.0)
         # a full claim means a backlog: the process then yields the processor to ingress, which must
         # acknowledge
         self._priority.claimed(len(claimed.messages), has_backlog=len(claimed.messages) >= limit)

@@ -49,14 +49,12 @@ async def measure(bench: Bench) -> list[Row]:
         Row(
             "... ACK -> visible: p50",
             milliseconds(medians(halves, "visible_p50")),
-            "< 15 ms",
-            _below(halves, "visible_p50", 0.015),
+            "< 40 ms",
+            _below(halves, "visible_p50", 0.040),
         ),
         Row(
             "... ACK -> visible: p99",
             milliseconds(medians(halves, "visible_p99")),
-            "< 100 ms",
-            _below(halves, "visible_p99", 0.100),
         ),
         Row("... processor by role, of one core", _by_role(halves[-1])),
         *_latencies("at twice it", twices, p99_bar=0.100),

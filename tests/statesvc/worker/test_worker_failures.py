@@ -12,6 +12,7 @@ import structlog
 
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.wakeup import INBOX, INBOX_NOW, READY_NOW
+from statesvc.worker import worker_loop
 from tests.statesvc.worker.log_check import check_log
 from tests.world.worker_harness import ACME, WorkerHarness, push_body
 
@@ -172,19 +173,6 @@ async def test_the_loop_works_when_woken_and_stops_without_a_lease(harness: Work
     assert await check_log(harness.connection, harness.keyring) == 200
 
 
-async def test_what_comes_after_a_small_claim_waits_for_the_cooldown_which_ends_when_the_worker_stops(
-    harness: WorkerHarness,
-) -> None:
-    listener = Listener(harness.database.service_dsn, READY_NOW)
-    await harness.push(_scan("N1"))
-    async with harness.worker(listener, seconds=10, cooldown_seconds=60):
-        await harness.until("SELECT count(*) FROM statesvc.message", 1)
-        await harness.push(_scan("N2"))
-        listener.event(INBOX).set()
-        await asyncio.sleep(0.2)
-    assert await harness.rows("SELECT token, attempts FROM statesvc.inbox") == [(None, 0)]
-
-
 async def test_what_is_not_finished_within_the_grace_is_given_back_uncharged(
     harness: WorkerHarness,
 ) -> None:
@@ -250,7 +238,7 @@ async def test_attempts_name_the_normalizer_and_dead_letters_too(harness: Worker
 
 class PausedListener(Listener):
     """Tells in which of its pauses the worker is: they last as long as a query only for the end of
-    its window, without a cooldown.
+    its window.
     """
 
     pauses = 0
@@ -294,7 +282,7 @@ async def _push_in_window(harness: WorkerHarness, listener: PausedListener) -> N
 async def test_pushes_wait_and_what_is_hurried_does_not(
     harness: WorkerHarness, listener: PausedListener
 ) -> None:
-    async with harness.worker(listener, window_seconds=60, cooldown_seconds=0):
+    async with harness.worker(listener, window_seconds=60):
         await _push_in_window(harness, listener)
         listener.event(INBOX_NOW).set()
         await harness.until("SELECT count(*) FROM statesvc.inbox", 0, seconds=1)
@@ -303,7 +291,7 @@ async def test_pushes_wait_and_what_is_hurried_does_not(
 async def test_a_worker_that_stops_ends_its_window(
     harness: WorkerHarness, listener: PausedListener
 ) -> None:
-    async with harness.worker(listener, window_seconds=60, cooldown_seconds=0):
+    async with harness.worker(listener, window_seconds=60):
         await _push_in_window(harness, listener)
     assert await harness.rows("SELECT token, attempts FROM statesvc.inbox") == [(None, 0)]
 
@@ -320,7 +308,7 @@ async def test_what_becomes_due_ends_the_window(harness: WorkerHarness) -> None:
 async def test_another_worker_claims_within_the_window_of_the_first(
     harness: WorkerHarness, listener: PausedListener
 ) -> None:
-    async with harness.worker(listener, window_seconds=60, cooldown_seconds=0):
+    async with harness.worker(listener, window_seconds=60):
         await _push_in_window(harness, listener)
         assert len(await harness.claim()) == 1
 
@@ -349,6 +337,20 @@ async def test_scans_of_a_shipment_keep_their_order_over_windows(
         f"city {minute}" for minute in range(6)
     ]
     await check_log(harness.connection, harness.keyring)
+
+
+async def test_at_a_high_pace_there_is_no_window(
+    harness: WorkerHarness, listener: PausedListener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_loop, "_PACE_MAX", 1)
+    async with harness.worker(listener, window_seconds=60):
+        await _push_in_window(harness, listener)
+        await harness.push(*(_scan(f"F{number}") for number in range(10)))
+        listener.event(INBOX_NOW).set()
+        await harness.until("SELECT count(*) FROM statesvc.inbox", 0)
+        await harness.push(_scan("Q1"))
+        listener.event(INBOX).set()
+        await harness.until("SELECT count(*) FROM statesvc.inbox", 0, seconds=5)
 
 
 async def test_behind_a_flood_there_is_no_window(harness: WorkerHarness) -> None:
