@@ -97,7 +97,7 @@ async def _take(options: argparse.Namespace) -> int:
                     batch_max=options.batch,
                     until_empty=options.until_empty or not goes_on(options),
                     per_second=options.rate,
-                    stopping=stop.is_set,
+                    stop=stop,
                     report=show,
                     notice=_say,
                 )

@@ -19,6 +19,7 @@ from statesvc.addons.shovel.backup import BackupWriter
 from statesvc.addons.shovel.inbox_store import StoredMessages, resolve_mapped, store
 from statesvc.addons.shovel.source_message import ShovelError, Source, SourceLostError, Taken
 from statesvc.addons.shovel.task_mapping import Mapped, TaskMapping, Unmapped
+from statesvc.background.waiting import set_within
 from statesvc.database.pool import Pool
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.wakeup import INBOX, notify
@@ -32,7 +33,7 @@ _PASSING: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT, Failure.MIS
 class TransferTask:
     """A transfer with its dependencies.
 
-    `stopping`: asked before every batch; `notice`: hears in words why it waits.
+    `stop`: ends it after the batch; `notice`: hears in words why it waits.
     """
 
     source: Source
@@ -46,7 +47,7 @@ class TransferTask:
     until_empty: bool
     per_second: float | None
     """None: as fast as it goes."""
-    stopping: Callable[[], bool]
+    stop: asyncio.Event
     report: Callable[[StoredMessages], None]
     notice: Callable[[str], None]
     totals: StoredMessages = field(default_factory=StoredMessages)
@@ -57,7 +58,7 @@ async def transfer(task: TransferTask) -> StoredMessages:
 
     Raises ShovelError; a source that is lost is opened again.
     """
-    while not task.stopping():
+    while not task.stop.is_set():
         try:
             try:
                 await task.source.open()
@@ -68,7 +69,7 @@ async def transfer(task: TransferTask) -> StoredMessages:
             break
         except SourceLostError as error:
             task.notice(f"{error}; trying again")
-            await asyncio.sleep(_AGAIN_SECONDS)
+            await set_within(task.stop, _AGAIN_SECONDS)
         finally:
             # an open consumer holds messages that the old workers wait for
             await task.source.close()
@@ -81,7 +82,7 @@ async def _run(task: TransferTask) -> None:
     """Transfer batches until the source is empty, or the transfer is stopping."""
     # a slow pace does not come in bursts of more than a second
     limit = max(1, int(min(task.batch_max, task.per_second or task.batch_max)))
-    while not task.stopping():
+    while not task.stop.is_set():
         batch = await task.source.take(limit, wait_seconds=_IDLE_SECONDS)
         if not batch:
             # asked only when nothing came: counting a shared queue reads all of it
@@ -91,7 +92,7 @@ async def _run(task: TransferTask) -> None:
         if not await _move(task, batch):
             return
         if task.per_second is not None:
-            await asyncio.sleep(len(batch) / task.per_second)
+            await set_within(task.stop, len(batch) / task.per_second)
 
 
 async def _move(task: TransferTask, batch: Sequence[Taken]) -> bool:
@@ -138,8 +139,8 @@ async def _store(
             if not is_away:
                 task.notice("the database does not answer; trying again")
             is_away = True
-            if task.stopping():
+            if task.stop.is_set():
                 return None
-            await asyncio.sleep(_AGAIN_SECONDS)
+            await set_within(task.stop, _AGAIN_SECONDS)
         else:
             return stored

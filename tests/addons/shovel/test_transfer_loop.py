@@ -1,11 +1,15 @@
 """A transfer from a file: lost, refused, and what becomes of its lines."""
 
+import asyncio
 import subprocess
 import sys
+from unittest.mock import AsyncMock
 
 import pytest
 
+from statesvc.addons.shovel import shovel_runs
 from statesvc.addons.shovel import transfer as loop
+from statesvc.addons.shovel.shovel_setup import stop_event
 from statesvc.addons.shovel.source_message import ShovelError, SourceLostError
 from statesvc.addons.shovel.sources import LineSource
 from tests.addons.shovel.conftest import World
@@ -40,6 +44,19 @@ async def test_a_source_that_is_lost_or_starting_is_opened_again(
     errors += [SourceLostError("gone"), ShovelError("no such queue")]
     assert "1 taken: 1 into the inbox" in await world.shovel_lines(ONE)
     assert errors == []
+
+
+async def test_a_slow_pace_does_not_delay_the_stop(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped_at_once() -> asyncio.Event:
+        stop = stop_event()
+        monkeypatch.setattr(LineSource, "acknowledge", AsyncMock(side_effect=lambda _: stop.set()))
+        return stop
+
+    monkeypatch.setattr(shovel_runs, "stop_event", stopped_at_once)
+    async with asyncio.timeout(30):
+        assert "1 taken" in await world.shovel_lines(ONE, ONE, given=("--rate", "0.001"))
 
 
 @pytest.mark.usefixtures("own_processes")
