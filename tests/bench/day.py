@@ -137,20 +137,19 @@ def _rows(rate: int, ours: list[Run], theirs: Stacks) -> list[Row]:
             ),
             Row("... against it", f"{ratio:.2f} x", f"<= {bar} x", ratio <= bar),
         ]
-    by_process = ", ".join(
-        f"{name} {cost:.2f}"
-        for name, cost in sorted(middle.costs.items(), key=lambda item: -item[1])
-        if cost >= 0.01
-    )
+    of_day = rate == _DAY_RATE
     rows += [
-        Row("... by process", f"{by_process} ms"),
+        *(
+            Row(f"... of it, {name}", f"{cost:.2f} ms", figure=cost if of_day else None)
+            for name, cost in sorted(middle.costs.items(), key=lambda item: -item[1])
+            if cost >= 0.01
+        ),
         Row("... commits of the server a message", f"{middle.commits:.2f}"),
         Row(
             "... connections, and memory without the server",
             f"{middle.connections}; {middle.pss_bytes / 1e6:.0f} MB",
         ),
     ]
-    of_day = rate == _DAY_RATE
     rows += [
         _latency_row("... ACK p99", [percentile(run.acked, 0.99) for run in ours], _ACK_P99),
         _latency_row(

@@ -92,4 +92,5 @@ def _dear_rows(costs: Sequence[StatementCost], messages: int) -> Iterator[Row]:
                 f"... {cost.name}",
                 f"{cost.calls / messages:.2f} a message, {each:.3f} ms each, {of_message:.3f} ms a"
                 " message",
+                figure=of_message,
             )
