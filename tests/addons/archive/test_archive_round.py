@@ -6,19 +6,22 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from psycopg import AsyncConnection, errors
 
 from events.crypto.sealing import COMPRESSED, MasterKeys
+from statesvc.addons.archive import day as archived_day
 from statesvc.addons.archive import day_pass
 from statesvc.addons.archive.archive_file import ArchiveReader
 from statesvc.addons.archive.archive_pass import ArchiveLedger
-from statesvc.addons.archive.day import BODY_FILES, drop_day, note_written
+from statesvc.addons.archive.day import BODY_FILES, Fate, drop_day
 from statesvc.addons.archive.day_pass import CHECKED_DAYS
 from statesvc.bodies.find_bodies import ArchiveUnavailableError, BodyLocation
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.sql_errors import Failure, failure
+from statesvc.files.body_record import BodyRecord
 from statesvc.ingress.group_commit import put
 from tests.world.body_archiver import HOT_DAYS, Archiver
 from tests.world.worker_harness import CARRIER_ID, push_body, shipment
@@ -332,27 +335,39 @@ async def test_a_shipments_key_that_does_not_open_stops_its_day_and_nothing_is_l
     assert day in (await archiver.run_pass()).archived
 
 
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ([{"message_id": UUID(int=2**128 - 1)}], "is missing"),
+        ([{"sealed": b"other"}], "not a sealed value"),
+        ([{"carrier_id": "other"}], "is described differently"),
+        ([{}, {"message_id": UUID(int=2**128 - 1)}], "which the partition does not have"),
+    ],
+)
 async def test_a_wrong_file_is_not_verified_and_the_day_is_written_anew(
-    archiver: Archiver, monkeypatch: pytest.MonkeyPatch
+    archiver: Archiver,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: list[dict[str, Any]],
+    why: str,
 ) -> None:
-    harness = archiver.harness
-    message_id = await harness.ingest({"number": "A1", "status": "in_transit"})
+    message_id = await archiver.harness.ingest({"number": "A1", "status": "in_transit"})
     day = await archiver.today()
     await archiver.days_pass(HOT_DAYS + 1)
+    sealed_again = archived_day._sealed_again  # noqa: SLF001 - what writes is not trusted
 
-    async def then_altered(connection: Any, noted: Any, written: Any) -> None:
-        await note_written(connection, noted, written)
-        if noted == day:
-            path = archiver.folder / written.file_name
-            data = bytearray(path.read_bytes())
-            data[100] ^= 1
-            path.write_bytes(bytes(data))
+    def wrong(*arguments: Any) -> list[tuple[Fate, BodyRecord]]:
+        return [
+            (fate, replace(record, **change))
+            for fate, record in sealed_again(*arguments)
+            if record is not None
+            for change in changes
+        ]
 
     with monkeypatch.context() as altered:
-        altered.setattr(day_pass, "note_written", then_altered)
+        altered.setattr(archived_day, "_sealed_again", wrong)
         assert (await archiver.run_pass()).failed == [day]
     row = (await archiver.ledger())[day]
-    assert (row.failures, row.written_at, "digest differs" in str(row.failure)) == (1, None, True)
+    assert (row.failures, row.written_at, why in str(row.failure)) == (1, None, True)
     assert await archiver.partition(day) is not None
     assert day in (await archiver.run_pass()).archived
     assert await archiver.body(message_id) is not None

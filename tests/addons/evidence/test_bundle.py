@@ -168,17 +168,33 @@ async def test_altered_in_any_field_neither_verifier_accepts_it(database: Any) -
 async def test_a_resealed_bundle_still_cannot_change_what_the_log_holds(database: Any) -> None:
     # a forger of the seal still has no proof for another entry
     bundle = await gathered(database)
-    for place, entry in enumerate(bundle["entries"]):
-        forged = copy.deepcopy(bundle)
-        forged["entries"][place]["canonical"] = (
-            entry["canonical"]
-            .replace("Springfield", "Shelbyville")
-            .replace('"sequence":', '"sequence":1')
-        )
-        if forged["entries"][place]["canonical"] == entry["canonical"]:
-            continue
-        resealed = resealed_by_a_stranger(forged, bundle)
-        assert both(resealed, keys_of(resealed)) == (False, False)
+    entries, shipment = bundle["entries"], bundle["shipment"]
+    place = next(place for place, entry in enumerate(entries) if entry["part"])
+
+    def with_entry(**changed: Any) -> dict[str, Any]:
+        return {"entries": [*entries[:place], entries[place] | changed, *entries[place + 1 :]]}
+
+    for why, changed in {
+        "its hash is another": with_entry(canonical=entries[place]["canonical"] + " "),
+        "is missing, or was changed": with_entry(leaf_hash="00" * 32),
+        "it is not at this place of the signed log": with_entry(proof=[]),
+        "it is of another kind": with_entry(kind="attempt"),
+        "its personal part is not the one": with_entry(part="AAAA"),
+        "an entry is repeated": {"entries": [*entries, entries[-1]]},
+        "the last event of the shipment is missing": {"shipment": shipment | {"version": 0}},
+        "an event of another carrier": {"shipment": shipment | {"carrier_id": "dhl"}},
+        "the last conclusion in the log is": {"shipment": shipment | {"status": "lost"}},
+        "its body is not the one": {"messages": [{"message_id": "x", "body": "AAAA"}]},
+        "no event of the bundle came with": {"messages": [{"message_id": "x", "body": None}]},
+        "is not the id of this carrier": {"shipment": shipment | {"discriminator": "x"}},
+    }.items():
+        resealed = resealed_by_a_stranger({**bundle, **changed}, bundle)
+        flaws = check(json.dumps(resealed).encode(), keys_of(resealed))
+        assert any(why in flaw.why for flaw in flaws), why
+    forged = with_entry(canonical=entries[place]["canonical"].replace("Springfield", "Shelbyville"))
+    resealed = resealed_by_a_stranger({**bundle, **forged}, bundle)
+    assert forged != with_entry()
+    assert both(resealed, keys_of(resealed)) == (False, False)
 
 
 async def test_what_there_is_no_evidence_of_is_said(event_log: LogBuilder) -> None:

@@ -183,6 +183,9 @@ async def test_another_body_is_found_out_even_where_the_seal_could_be_made(
     forged["sent"][0]["body"] = forged["sent"][0]["body"].replace("delivered", "returning")
     resealed = resealed_by_a_stranger(forged, shown)
     assert both(resealed, keys_of(resealed)) == (False, False)
+    asked_by_nobody = [entry for entry in shown["entries"] if entry["kind"] != "fanout"]
+    resealed = resealed_by_a_stranger({**shown, "entries": asked_by_nobody}, shown)
+    assert both(resealed, keys_of(resealed)) == (False, True), "only ours knows of fan-outs"
 
 
 async def test_a_bundle_from_before_attempts_were_distinguished_is_still_reported(

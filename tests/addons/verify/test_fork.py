@@ -173,6 +173,12 @@ async def test_heads_of_before_the_fork_still_count_and_those_that_were_given_up
         )
 
 
+REPLACE = (
+    "UPDATE statesvc.action SET canonical ="
+    " convert_to(replace(convert_from(canonical, 'UTF8'), '{}', '{}'), 'UTF8')"
+)
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -185,13 +191,8 @@ async def test_heads_of_before_the_fork_still_count_and_those_that_were_given_up
             "UPDATE statesvc.log_epoch SET begins = 1 WHERE epoch = 2",
             "is not what the forks in the log say",
         ),
-        (
-            (
-                "UPDATE statesvc.action SET canonical = convert_to(replace(convert_from(canonical,"
-                " 'UTF8'), ':2,', ':3,'), 'UTF8')"
-            ),
-            "was changed",
-        ),
+        (REPLACE.format(":2,", ":3,"), "stands at index 2, and says that the log had 3"),
+        (REPLACE.format('s":{"epoch":2', 's":{"epoch":3'), "is no fork of a format"),
     ],
 )
 async def test_a_changed_epoch_is_found(

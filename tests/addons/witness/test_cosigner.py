@@ -150,12 +150,12 @@ async def test_a_log_that_was_rolled_back_is_refused_and_one_that_is_unknown(
             await faults(event_log, f"{real.name} answered 404: it does not know this log")
     await asyncio.to_thread(real.trust, await key_of(event_log))
     with real.serving(key) as witness:
-        async with cosigning(database, [witness]):
+        async with cosigning(database, [witness]) as sealed:
             await cosigned(event_log, head.tree_size)
-        await attack(
-            database, f"DELETE FROM statesvc.checkpoint WHERE tree_size = {head.tree_size}"
-        )
-        async with cosigning(database, [witness]):
+            await attack(
+                database, f"DELETE FROM statesvc.checkpoint WHERE tree_size = {head.tree_size}"
+            )
+            sealed.set()
             await faults(event_log, f"cosigned {head.tree_size:,} entries, and THE LOG HAS")
 
 
