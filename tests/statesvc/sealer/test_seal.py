@@ -318,6 +318,9 @@ async def test_batches_that_nobody_queued_are_told_from_a_changed_log_and_queued
     forgotten, writers = ForgottenBatches(), await read_writers(event_log.connection)
     assert await forgotten.requeue(event_log.connection, writers) == [3, 4, 5]
     assert forgotten.caught_up
+    # as one that was written before the sweep and committed after it
+    await owner.execute("DELETE FROM statesvc.unsealed WHERE batch_id = 4")
+    assert await forgotten.requeue(event_log.connection, writers) == [4]
     assert await forgotten.requeue(event_log.connection, writers) == []
     assert (await event_log.seal()).tree_size == 5
     report = verify(database)
