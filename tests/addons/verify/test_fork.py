@@ -41,9 +41,11 @@ def publication(tmp_path: Path) -> Publication:
     )
 
 
-async def back_to(database: Database, size: int) -> None:
+async def back_to(database: Database, size: int, *, published: int | None = None) -> None:
     """Restore a backup that ended with the log's first `size` entries: each is a
     batch of its own here.
+
+    `published`: the entries of its newest head, if it ended before that of the last ones.
     """
     async with without_triggers(database.superuser_dsn) as attacker:
         lost = "(SELECT batch_id FROM statesvc.sealed_batch WHERE first_index >= %s)"
@@ -54,7 +56,9 @@ async def back_to(database: Database, size: int) -> None:
             f"DELETE FROM statesvc.batch WHERE batch_id IN {lost}".encode(), [size]
         )
         await attacker.execute("DELETE FROM statesvc.sealed_batch WHERE first_index >= %s", [size])
-        await attacker.execute("DELETE FROM statesvc.checkpoint WHERE tree_size > %s", [size])
+        await attacker.execute(
+            "DELETE FROM statesvc.checkpoint WHERE tree_size > %s", [published or size]
+        )
 
 
 async def acts(log: LogBuilder, *targets: str) -> None:
@@ -84,7 +88,7 @@ async def restored(database: Database, publication: Publication) -> AsyncIterato
     """
     async with log_builder(database, publication) as log:
         await acts(log, "a", "b", "c")
-        await back_to(database, 2)
+        await back_to(database, 2, published=1)
         await log.act("since the restore")
         with pytest.raises(ForkError, match=r"has 3 entries, the database 2.*statesvc log fork"):
             await log.seal()
@@ -108,7 +112,8 @@ async def test_a_fork_goes_on_from_the_restored_end_and_says_what_was_lost(
         done = await forked(database, log)
         assert (done.epoch, done.lost.size, done.lost.head.checkpoint.size) == (2, 2, 3)
         head = await log.seal()
-        assert head.tree_size == 4
+        sizes = await log.rows("SELECT tree_size FROM statesvc.checkpoint ORDER BY 1")
+        assert (sizes, head.tree_size) == ([(1,), (2,), (3,), (4,)], 4)
         assert head.note.splitlines()[0] == "log.example/tests/epoch-2"
         assert read_published(publication.file or Path()) == head.note
         found = await entries(log)

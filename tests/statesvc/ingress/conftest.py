@@ -1,7 +1,9 @@
 """A real ingress on a real database, and a line to it that can be cut."""
 
+import io
+import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -33,6 +35,7 @@ from statesvc.settings.service_settings import load_settings
 from statesvc.spool.drainer import ServerClock
 from statesvc.spool.spool import Spool
 from statesvc.spool.spooling import Spooling
+from statesvc.telemetry.logs import configure_logging
 from statesvc.telemetry.metrics import Telemetry
 
 LIMITS = PoolLimits(
@@ -43,6 +46,8 @@ LIMITS = PoolLimits(
     idle_in_transaction_seconds=5,
 )
 BOOTSTRAP = "bootstrap-key-of-the-tests"
+# written nowhere
+SECRET = "Zq9SECRET"
 SECRETS = {
     "STATESVC_WEBHOOK_SECRET_ACME": "old,new",
     "STATESVC_WEBHOOK_SECRET_SIGNED": "s",
@@ -202,3 +207,20 @@ async def serve(database: Any, keyring: Keyring) -> AsyncIterator[Serve]:
             )
 
         yield serve
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    """Capture all that this process logs, whatever library does."""
+    stream = io.StringIO()
+    configure_logging(process="ingress", level="debug", stream=stream)
+    levels = {
+        name: logging.getLogger(name).level
+        for name in ("aiohttp.access", "aiohttp.server", "aiohttp.web", "asyncio", "psycopg")
+    }
+    for name in levels:
+        logging.getLogger(name).setLevel(logging.DEBUG)
+    yield stream
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+    configure_logging(process="test")

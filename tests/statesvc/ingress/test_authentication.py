@@ -196,7 +196,15 @@ def test_a_bought_token_fits_until_its_end_and_as_long_as_its_secret_lives() -> 
 
 @pytest.mark.parametrize(
     ("client_id", "client_secret"),
-    [("id", "x"), ("", ""), ("static", ""), ("id", "old,id:new"), ("id:old", "")],
+    [
+        ("id", "x"),
+        ("", ""),
+        ("static", ""),
+        ("id", "old,id:new"),
+        ("id:old", ""),
+        ("id", ""),
+        ("", "x"),
+    ],
 )
 def test_other_credentials_buy_nothing(client_id: str, client_secret: str) -> None:
     assert issue(client_id, client_secret, secrets=("static", "id:old", "id:", ":x"), now=0) is None
@@ -266,12 +274,22 @@ def test_a_signature_is_as_old_as_its_stamp(age: int, *, accepted: bool) -> None
 
 @pytest.mark.parametrize(
     "stamp",
-    ["-1", "1.5", "1e9", " 1", "9" * 16, "\u0661", "2026-03-01", "2026-03-01T00:00:00", "x"],
+    [
+        "-1",
+        "1.5",
+        "1e9",
+        " 1",
+        pytest.param("9" * 5000, id="too long"),
+        "\u0661",
+        "2001-03-01",
+        "2001-03-01T00:00:00",
+        "x",
+    ],
 )
 def test_a_signed_stamp_that_is_no_time_of_ours_is_refused(stamp: str) -> None:
     signed = hmac.new(b"s", stamp.encode() + b"." + BODY, "sha256").hexdigest()
     scheme = TimestampedHmac(header="X-Sign", stamp_header="X-Time")
-    verifier = Verifier((scheme,), ("s",), now=lambda: 1_700_000_000.0, age_seconds_max=7200)
+    verifier = Verifier((scheme,), ("s",), now=lambda: 1_700_000_000.0, age_seconds_max=1e9)
     assert not verifier.with_body(CIMultiDict({"X-Sign": signed, "X-Time": stamp}), BODY)
 
 

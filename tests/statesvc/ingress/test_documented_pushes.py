@@ -5,7 +5,7 @@ import base64
 import hashlib
 import hmac
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +28,7 @@ from statesvc.ingress.authentication import Verifier
 from statesvc.ingress.carrier_authenticator import RetainedHeaders
 from statesvc.ingress.webhooks import DiskRoom
 from statesvc.settings.carrier_settings import read_chosen_authentication
-from statesvc.telemetry.logs import configure_logging
+from tests.statesvc.ingress.conftest import SECRET
 
 EASYPOST_BODY: Final = Path(__file__).with_name("documented") / "easypost_event_body.json"
 BODY: Final = b'{"event": "track_updated", "carrier": "usps"}'
@@ -426,17 +426,6 @@ def test_an_open_breaker_lets_one_probe_through_after_each_pause() -> None:
     breaker.succeeded()
     assert breaker.lets_through(3.3)
     assert breaker.lets_through(3.3)
-
-
-SECRET: Final = "Zq9SECRET"
-
-
-@pytest.fixture
-def written() -> Iterator[io.StringIO]:
-    stream = io.StringIO()
-    configure_logging(process="ingress", level="debug", stream=stream)
-    yield stream
-    configure_logging(process="test")
 
 
 async def answer(site: Any, head: bytes, body: bytes = b"1") -> int:

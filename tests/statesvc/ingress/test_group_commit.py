@@ -25,6 +25,8 @@ from statesvc.ingress.group_commit import GroupCommit, GroupLimits, Refusal, Sto
 from statesvc.queue.claim import ClaimRequest, Message, claim
 from tests.statesvc.ingress.conftest import LIMITS, Wakes
 
+TRANSACTIONS = "DISTINCT xmin::text"
+
 
 @pytest.fixture
 def memory() -> MemoryBound:
@@ -43,9 +45,11 @@ async def put_together(group_commit: GroupCommit, messages: list[SealedMessage])
     return await asyncio.gather(*tasks)
 
 
-async def count(database: Any, table: str) -> int:
+async def count(database: Any, what: str = "*") -> int:
     async with await AsyncConnection.connect(database.owner_dsn) as connection:
-        row = await (await connection.execute(f"SELECT count(*) FROM statesvc.{table}")).fetchone()
+        row = await (
+            await connection.execute(f"SELECT count({what}) FROM statesvc.inbox")
+        ).fetchone()
         assert row is not None
         return int(row[0])
 
@@ -62,7 +66,7 @@ async def test_a_bad_row_fails_alone(
         number for number, outcome in enumerate(outcomes) if outcome is Refusal.ROW_REFUSED
     ] == [4, 7]
     assert sum(isinstance(outcome, Stored) for outcome in outcomes) == 7
-    assert await count(database, "inbox") == 7
+    assert await count(database) == 7
     assert memory.bytes_taken == 0
     await group_commit.stop(grace_seconds=1)
 
@@ -76,7 +80,7 @@ async def test_groups_are_bounded_and_lose_nothing(
         group_commit, [seal(keyring, f"{number:06}" * (1 + number % 3)) for number in range(40)]
     )
     assert all(isinstance(outcome, Stored) and not outcome.duplicate for outcome in outcomes)
-    assert await count(database, "inbox") == 40
+    assert await count(database) == await count(database, TRANSACTIONS) == 40
     await group_commit.stop(grace_seconds=1)
 
 
@@ -164,7 +168,7 @@ async def test_whoever_hangs_up_cancels_nobody(
         Stored,
     ]
     await group_commit.stop(grace_seconds=1)
-    assert await count(database, "inbox") == 3
+    assert await count(database) == 3
     assert memory.bytes_taken == 0
 
 
@@ -215,7 +219,7 @@ async def test_stopping_stores_what_waits_and_takes_nothing_more(
     assert all(isinstance(outcome, Stored) for outcome in await asyncio.gather(*tasks))
     assert await group_commit.put(seal(keyring, "late")) is Refusal.STOPPING
     await group_commit.stop(grace_seconds=1)
-    assert await count(database, "inbox") == 7
+    assert (await count(database), await count(database, TRANSACTIONS)) == (7, 4)
     assert memory.bytes_taken == 0
 
 

@@ -78,6 +78,9 @@ async def test_a_shipment_is_notified_in_order_and_only_its_own_failure_blocks_i
             5,
             6,
         ]
+        assert await world.rows(
+            "SELECT DISTINCT available_at > statesvc.clock() FROM statesvc.outbox"
+        ) == [(True,)], "those behind it with it"
         await world.advance(7)
         await until(lambda: len(receiver.received) == 7)
     assert [got.data["sequence"] for got in receiver.received][4:] == [1, 2, 3]

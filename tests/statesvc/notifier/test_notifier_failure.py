@@ -78,25 +78,31 @@ async def test_what_is_sent_is_settled_once_when_the_connection_is_lost_meanwhil
 async def test_an_unknown_commit_records_no_attempt_twice(
     world: Any, receiver: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
     await world.notified_shipment(1)
-    calls: list[bool] = []
+    await world.notify((await world.shipment())[0], 1)
+    calls: list[tuple[bool, int]] = []
+
+    async def answer_one_first(got: Any) -> web.StreamResponse:
+        await until(lambda: calls or got is receiver.received[0])
+        return web.Response(status=204)
 
     async def commit_then_fail(*args: Any, **kwargs: Any) -> Any:
         turn = args[2]
         if turn.ended:
-            calls.append(turn.settled_before)
+            calls.append((turn.settled_before, len(turn.ended)))
         done = await take_turn(*args, **kwargs)
         if turn.ended and len(calls) == 1:
+            # the other one ends before the next try
+            await asyncio.sleep(0.2)
             raise psycopg.OperationalError("the connection broke during the commit")
         return done
 
     monkeypatch.setattr("statesvc.notifier.notifier_loop.take_turn", commit_then_fail)
+    receiver.answer = answer_one_first
     async with world.notifier() as notifier:
-        await until(lambda: receiver.received)
-        await until(lambda: len(calls) == 2 and notifier.in_flight == 0)
-    assert calls == [False, True]
-    assert await world.attempts() == [("delivered", 204, 1)]
+        await until(lambda: len(calls) == 3 and notifier.in_flight == 0)
+    assert calls == [(False, 1), (True, 1), (False, 1)], "the group is tried again unchanged"
+    assert await world.attempts() == [("delivered", 204, 1)] * 2
 
 
 async def test_an_attempt_whose_lease_ran_out_is_recorded_but_settles_nothing(

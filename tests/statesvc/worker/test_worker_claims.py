@@ -5,16 +5,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import Mock
 from uuid import uuid4
 
 import pytest
 
 from statesvc.queue.claim import Message
 from statesvc.worker import worker_loop as loop
-from statesvc.worker.batch import process
+from statesvc.worker.batch import process, transaction_groups
 from statesvc.worker.batch_context import BatchContext
 from statesvc.worker.batch_size import BATCH_SECONDS, BatchSize, split_by_volume
-from statesvc.worker.lease import RESCUE_SECONDS, LeaseLostError, RescueShare, under_lease
+from statesvc.worker.lease import (
+    EXTENSIONS_MAX,
+    RESCUE_SECONDS,
+    LeaseLostError,
+    RescueShare,
+    under_lease,
+)
 from tests.world.worker_harness import WorkerHarness, push_body
 
 LEASE_SECONDS = 0.04
@@ -38,12 +45,6 @@ async def _worth(seconds: float) -> str:
     return "done"
 
 
-async def test_quick_work_asks_for_nothing() -> None:
-    lease = Lease()
-    assert await under_lease(_worth(0), extend=lease.extend, lease_seconds=10) == "done"
-    assert lease.asked == 0
-
-
 async def test_slow_work_extends_its_lease_every_half_of_it_also_after_an_extension_that_failed() -> (
     None
 ):
@@ -54,7 +55,7 @@ async def test_slow_work_extends_its_lease_every_half_of_it_also_after_an_extens
         )
         == "done"
     )
-    assert lease.asked >= 3
+    assert 3 <= lease.asked < EXTENSIONS_MAX
 
 
 async def test_work_that_hangs_keeps_its_lease_for_a_bounded_time_only() -> None:
@@ -153,6 +154,12 @@ def test_where_all_are_alike_nobody_goes_ahead() -> None:
     for messages in (claimed(ups=64), claimed(ups=30, gls=34), claimed(ups=2, gls=1)):
         assert split_by_volume(messages) == [messages]
     assert split_by_volume([]) == []
+
+
+def test_a_message_that_was_given_back_twice_has_a_transaction_of_its_own() -> None:
+    one, twice, never = (Mock(message_id=uuid4(), events=()) for _ in range(3))
+    retries = {one.message_id: 1, twice.message_id: 2, never.message_id: 0}
+    assert [*transaction_groups([one, twice, never], retries)] == [[one, never], [twice]]
 
 
 def test_batches_grow_with_the_backlog_and_shrink_with_it() -> None:

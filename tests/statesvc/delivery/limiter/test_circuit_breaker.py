@@ -79,11 +79,11 @@ def test_it_opens_when_most_of_the_last_attempts_failed(
     assert (breaker.open_until is None) == (state is BreakerState.CLOSED)
 
 
-def test_a_probe_that_is_taken_closes_it() -> None:
+def test_a_probe_that_is_taken_closes_it_and_one_failure_does_not_open_it_again() -> None:
     breaker = opened()
     breaker.probing()
-    assert breaker.state is BreakerState.HALF_OPEN
     end(breaker, 100, failed=False, is_probe=True)
+    end(breaker, 101, failed=True)
     assert (breaker.state, breaker.open_until) == (BreakerState.CLOSED, None)
 
 
@@ -100,15 +100,6 @@ def test_each_probe_that_fails_keeps_it_open_longer_up_to_a_bound() -> None:
     assert pauses[-1] == OPEN_SECONDS_MAX
 
 
-def test_a_probe_that_was_never_sent_leaves_it_open() -> None:
-    breaker = opened()
-    until = ATTEMPTS_MIN - 1 + OPEN_SECONDS
-    assert breaker.open_until == until
-    breaker.probing()
-    breaker.unprobed()
-    assert (breaker.state, breaker.open_until) == (BreakerState.OPEN, until)
-
-
 def test_late_answers_from_before_it_opened_change_nothing() -> None:
     breaker = opened()
     before = (breaker.state, breaker.open_until)
@@ -120,23 +111,6 @@ def test_late_answers_from_before_it_opened_change_nothing() -> None:
     for place in range(ATTEMPTS_MIN):
         end(breaker, 61 + place, failed=True, started_at=2)
     assert breaker.state is BreakerState.CLOSED
-
-
-@given(st.lists(st.tuples(st.booleans(), st.floats(0, 60)), max_size=200))
-def test_it_is_closed_or_says_until_when_it_is_not(ends: list[tuple[bool, float]]) -> None:
-    breaker, now = CircuitBreaker(), 0.0
-    for failed, pause in ends:
-        now += pause
-        is_probe = breaker.open_until is not None and now >= breaker.open_until
-        if is_probe:
-            breaker.probing()
-        end(breaker, now, failed=failed, is_probe=is_probe)
-        assert (breaker.state is BreakerState.CLOSED) == (breaker.open_until is None)
-        assert (
-            breaker.open_until is None
-            or breaker.open_until > now
-            or breaker.state is BreakerState.OPEN
-        )
 
 
 def spend(budget: RetryBudget, now: float) -> int:

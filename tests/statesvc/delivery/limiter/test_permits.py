@@ -20,7 +20,7 @@ from statesvc.delivery.limiter.circuit_breaker import BreakerState
 from statesvc.delivery.limiter.concurrency import MAXIMUM
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.limiter.signal import Signal
-from statesvc.delivery.limiter.subscription_limiter import FRESH, RETRY_SHARE, AttemptEnd, Permit
+from statesvc.delivery.limiter.subscription_limiter import RETRY_SHARE, AttemptEnd, Permit
 
 TOTAL = 16
 SUBSCRIPTIONS = [UUID(int=number) for number in range(3)]
@@ -39,7 +39,7 @@ class PermitsMachine(RuleBasedStateMachine):
         self.now = 0.0
         self.in_flight: Counter[UUID] = Counter()
         self.probes: Counter[UUID] = Counter()
-        self.left = 0
+        self.left: Counter[UUID] = Counter()
         self.waiting: Counter[UUID] = Counter()
 
     @rule(seconds=st.floats(0, 100))
@@ -49,6 +49,9 @@ class PermitsMachine(RuleBasedStateMachine):
     @rule(target=held, subscription_id=st.sampled_from(SUBSCRIPTIONS), is_retry=st.booleans())
     # drawn by name
     def claim_one(self, subscription_id: UUID, is_retry: bool) -> Held | None:  # noqa: FBT001
+        if self.waiting[subscription_id]:
+            # as where it asks during a claim
+            assert self.permits.take(subscription_id, self.now, is_retry=is_retry) is None
         offer = self.permits.offer(self.now, limit=64)
         allowance = offer.known.get(subscription_id, offer.fresh)
         if (
@@ -67,7 +70,7 @@ class PermitsMachine(RuleBasedStateMachine):
             found_retries=Counter({subscription_id: int(is_retry)}),
         )
         self.in_flight[subscription_id] += 1
-        self.left += 1
+        self.left[subscription_id] += 1
         self.probes[subscription_id] += permit.is_probe
         assert self.probes[subscription_id] <= 1, "one probe at a time"
         assert not self.waiting[subscription_id], "the receiver asked to wait"
@@ -109,10 +112,10 @@ class PermitsMachine(RuleBasedStateMachine):
             return
         subscription_id, end = one
         self.permits.settled(subscription_id, end)
-        self.left -= 1
+        self.left[subscription_id] -= 1
         self.waiting[subscription_id] -= end is not None and end.asks_to_wait
 
-    @precondition(lambda self: self.left == 0)
+    @precondition(lambda self: self.left.total() == 0)
     @rule()
     def forget(self) -> None:
         self.now += 3600
@@ -121,18 +124,19 @@ class PermitsMachine(RuleBasedStateMachine):
     @invariant()
     def bounds_hold(self) -> None:
         states = self.permits.states()
-        assert self.permits.unsettled == self.left <= TOTAL
+        assert self.permits.unsettled == self.left.total() <= TOTAL
         for subscription_id, state in states.items():
             assert state.in_flight == self.in_flight[subscription_id] <= TOTAL // 4
+            assert self.left[subscription_id] <= TOTAL // 4
             assert 1 <= state.limit <= min(MAXIMUM, TOTAL // 4)
         offer = self.permits.offer(self.now, limit=64)
-        assert 0 <= offer.free <= TOTAL - self.left
+        assert 0 <= offer.free <= TOTAL - self.left.total()
         for allowance in (offer.fresh, *offer.known.values()):
             assert 0 <= allowance.retries <= allowance.free <= TOTAL // 4
 
     @invariant()
     def somebody_may_go_when_nothing_is_under_way(self) -> None:
-        if self.left == 0:
+        if self.left.total() == 0:
             offer = self.permits.offer(self.now, limit=64)
             assert offer.free == TOTAL
             assert all(allowance.free >= 1 for allowance in offer.known.values())
@@ -189,16 +193,15 @@ def test_without_news_the_retries_turn_comes_at_once() -> None:
 
 
 def test_retries_that_were_withheld_are_claimed_after_news_that_earned_them() -> None:
-    permits, subscription_id, count = Permits(256), uuid4(), 0
-    while permits.offer(0, limit=64).known.get(subscription_id, FRESH).retries:
-        permit = permits.take(subscription_id, 0, is_retry=True)
+    permits, subscription_id = Permits(256), uuid4()
+    # all of the budget
+    for is_retry in (*[True] * 25, False):
+        permit = permits.take(subscription_id, 0, is_retry=is_retry)
         assert permit is not None
-        refused = AttemptEnd(signal=Signal.REFUSED, at=0, latency_seconds=0.1)
-        permits.give(subscription_id, permit, refused)
-        permits.settled(subscription_id, refused)
-        count += 1
-        assert count < 100
+        permits.give(subscription_id, permit, None)
+        permits.settled(subscription_id, None)
     offer = permits.offer(0, limit=64)
+    assert (offer.known[subscription_id].free, offer.known[subscription_id].retries) == (2, 0)
     assert permits.take(subscription_id, 0, is_retry=False) is not None
     permits.claimed(offer, found=Counter({subscription_id: 1}), found_retries=Counter())
     assert permits.offer(0, limit=64).known[subscription_id].free > 0
@@ -221,7 +224,7 @@ def test_an_idle_limiter_is_forgotten_and_one_that_is_in_use_or_broken_is_not() 
     assert permits.states().keys() == {busy, broken}
 
 
-def test_a_breaker_that_opened_while_the_clock_was_ahead_lets_a_probe_through() -> None:
+def test_a_breaker_that_opened_while_the_clock_was_ahead_lets_one_probe_through() -> None:
     hour, permits, receiver = 3600.0, Permits(TOTAL), SUBSCRIPTIONS[0]
     now = hour
     while (
@@ -230,7 +233,7 @@ def test_a_breaker_that_opened_while_the_clock_was_ahead_lets_a_probe_through() 
     ):
         permit = permits.take(receiver, now, is_retry=False)
         assert permit is not None
-        end = AttemptEnd(signal=Signal.OVERLOADED, at=now + 1, latency_seconds=1.0)
+        end = AttemptEnd(signal=Signal.REFUSED, at=now + 1, latency_seconds=1.0)
         permits.give(receiver, permit, end)
         permits.settled(receiver, end)
         now += 1
@@ -239,4 +242,12 @@ def test_a_breaker_that_opened_while_the_clock_was_ahead_lets_a_probe_through() 
     # set right again
     now -= hour
     assert permits.offer(now, limit=64).known[receiver].not_before is None
-    assert permits.take(receiver, now, is_retry=True) is not None
+    probe = permits.take(receiver, now, is_retry=True)
+    assert probe is not None
+    assert permits.take(receiver, now, is_retry=True) is None, "as where it was offered before"
+    offer = permits.offer(now, limit=64)
+    assert offer.known[receiver].free == 0
+    permits.wait_for(offer)
+    assert permits.wants_more(receiver), "no claim looked for it"
+    permits.give(receiver, probe, None)
+    assert permits.offer(now, limit=64).known[receiver].free == 1, "it was never sent"

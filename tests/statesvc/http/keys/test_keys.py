@@ -5,7 +5,9 @@ stored but its hash.
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from typing import Any
+from unittest.mock import Mock
 
+import psycopg
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
@@ -105,9 +107,23 @@ async def test_a_revoked_key_is_out_once_it_is_forgotten(
     assert (await call(f"Bearer {key}"))[0] == 401
 
 
-async def test_the_bootstrap_key_needs_no_row(call: Call) -> None:
+async def test_the_bootstrap_key_needs_no_row_and_ends_with_its_setting(
+    pool: Pool, call: Call
+) -> None:
     status, body = await call(f"Bearer {BOOTSTRAP}")
     assert (status, body["actor"]) == (200, "key:bootstrap")
+    assert await Keys(pool).by_id("bootstrap") is None
+
+
+async def test_a_look_up_that_failed_is_made_again(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys, (_, key) = Keys(pool), await make(pool, Scope.READ)
+    monkeypatch.setattr(pool, "connection", Mock(side_effect=psycopg.OperationalError))
+    with pytest.raises(psycopg.OperationalError):
+        await keys.holder(key)
+    monkeypatch.undo()
+    assert await keys.holder(key) is not None
 
 
 async def test_keys_are_listed_stored_hashed_and_logged(
@@ -138,9 +154,6 @@ async def test_a_key_needs_a_scope_and_a_name(pool: Pool) -> None:
         for name, scopes in (("test", ()), (" ", (Scope.READ,))):
             with pytest.raises(ValueError, match="needs"):
                 await create_key(connection, name=name, scopes=scopes, created_by="operator:test")
-
-
-BOOTSTRAP_KEY = "a" * 24
 
 
 @pytest.fixture
@@ -252,8 +265,8 @@ async def test_every_answer_to_a_limited_call_shows_it_and_ingest_and_streams_ar
         Route("GET", path, who, operation(operation_id=path, summary="", **call))
         for path, call in calls.items()
     ]
-    app = build_app(routes, keys=Keys(None, bootstrap_key=BOOTSTRAP_KEY), limits=limits)  # type: ignore[arg-type]
-    headers = {"Authorization": f"Bearer {BOOTSTRAP_KEY}"}
+    app = build_app(routes, keys=Keys(None, bootstrap_key=BOOTSTRAP), limits=limits)  # type: ignore[arg-type]
+    headers = {"Authorization": f"Bearer {BOOTSTRAP}"}
     async with TestClient(TestServer(app), headers=headers) as client:
         shown = [await client.get("/who") for _ in range(3)]
         assert [(answer.status, answer.headers["RateLimit"].split(";")[1]) for answer in shown] == [
