@@ -49,8 +49,7 @@ async def test_it_is_settled_by_itself_when_no_claim_comes(
     # no claim for the next due time either
     monkeypatch.setattr(notifier_loop, "_NEXT_DUE_SECONDS", NOT_BY_ITSELF)
     async with world.notifier(settle_within_seconds=0.3) as notifier:
-        # the claims as it starts are over
-        await asyncio.sleep(0.5)
+        await until(lambda: turns)
         await world.notify(shipment_id, 1)
         await world.wake()
         await until(lambda: receiver.received and notifier.in_flight == 0)

@@ -305,6 +305,14 @@ async def test_what_becomes_due_ends_the_window(harness: WorkerHarness) -> None:
         await harness.until("SELECT count(*) FROM statesvc.message", 1)
 
 
+async def test_another_worker_claims_within_the_window_of_the_first(
+    harness: WorkerHarness, listener: PausedListener
+) -> None:
+    async with harness.worker(listener, window_seconds=60):
+        await _push_in_window(harness, listener)
+        assert len(await harness.claim()) == 1
+
+
 async def test_a_push_whose_wake_up_was_lost_waits_for_the_sweep_and_no_window_more(
     harness: WorkerHarness, listener: PausedListener
 ) -> None:
