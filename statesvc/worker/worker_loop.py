@@ -154,6 +154,7 @@ class Worker:
                 self._ready_now.clear()
                 messages: list[Message] = []
                 complete = False
+                running = len(self._running)
                 try:
                     messages, _, complete = await self._claim(self._size.size)
                     if messages:
@@ -162,6 +163,10 @@ class Worker:
                     else:
                         # inside the try: this query may fail too, and then backs off like the claim
                         pause = await self._pause(complete=complete)
+                        # a batch that ended meanwhile may have made room for its carrier, and found
+                        # nobody throttled yet to wake
+                        if not complete and len(self._running) < running:
+                            pause = 0.0
                     failures = 0
                 except Exception:
                     log.warning("claim_failed", attempt=failures, exc_info=True)

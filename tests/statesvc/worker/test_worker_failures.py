@@ -208,15 +208,29 @@ async def test_a_slow_batch_keeps_its_lease(harness: WorkerHarness) -> None:
 
 
 async def test_a_bound_that_is_reached_delays_nothing_beyond_the_end_of_a_batch(
-    harness: WorkerHarness,
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody is woken when a batch ends: the worker itself must look again."""
+    """Nobody is woken when a batch ends: the worker itself must look again, also where the batch
+    ends while the worker asks whether there is anything to wait for.
+    """
     await harness.connection.execute(
         "INSERT INTO statesvc.carrier_quota (carrier_id, in_flight_max, changed_at, changed_by)"
         " VALUES ('acme', 2, now(), 'test')"
     )
     await harness.push(*(_scan(f"N{n}") for n in range(40)))
-    async with harness.worker(seconds=8, sweep_seconds_without_listener=30):
+
+    async def next_claim(*_: Any, ahead: bool) -> tuple[float | None, bool]:
+        """Without the second after which the database has a worker look again anyway."""
+        _, throttled = await answer(*_, ahead=ahead)
+        if next(asked) % 2:
+            while any(task.get_name().startswith("batch-") for task in asyncio.all_tasks()):
+                await asyncio.sleep(0.001)
+        return None, throttled
+
+    answer, asked = worker_loop.next_claim, itertools.count()
+    monkeypatch.setattr(worker_loop, "next_claim", next_claim)
+    monkeypatch.setattr(worker_loop, "_NEXT_DUE_SECONDS", 60)
+    async with harness.worker(sweep_seconds_without_listener=60):
         await harness.until("SELECT count(*) FROM statesvc.message", 40)
 
 
