@@ -19,7 +19,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from statesvc.bodies.sealed_message import SealedMessage, unix_ms_of
 
-PORTION_MESSAGES: Final = 128
+PORTION_MESSAGES: Final = 32
 PORTION_BYTES: Final = 1024 * 1024
 # Bytes that may wait for the spool.
 PENDING_BYTES_MAX: Final = 32 * 1024 * 1024

@@ -140,7 +140,7 @@ async def test_a_flood_of_spooled_messages_delays_new_pushes_little(
             # a drained journal of an ended process is removed with its folder
             return len(await asyncio.to_thread(os.listdir, folder)) > len(POSTS) - len(CREW)
 
-        async with asyncio.timeout(600):
+        async with asyncio.timeout(1200):
             await until_false(is_left, pause_seconds=0.25)
         drained_at = time.monotonic()
         tries = story.carriers.sent.tries
