@@ -223,8 +223,12 @@ async def test_a_bound_that_is_reached_delays_nothing_beyond_the_end_of_a_batch(
         """Without the second after which the database has a worker look again anyway."""
         _, throttled = await answer(*_, ahead=ahead)
         if next(asked) % 2:
-            while any(task.get_name().startswith("batch-") for task in asyncio.all_tasks()):
-                await asyncio.sleep(0.001)
+            await asyncio.wait(
+                [
+                    asyncio.ensure_future(asyncio.sleep(0)),
+                    *(one for one in asyncio.all_tasks() if one.get_name().startswith("batch-")),
+                ]
+            )
         return None, throttled
 
     answer, asked = worker_loop.next_claim, itertools.count()
