@@ -7,7 +7,7 @@ not believed if its text contradicts it.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import wraps
 from typing import Final
 
@@ -23,7 +23,7 @@ from events.parsing.times import received
 from events.parsing.xml import is_xml, read_xml
 
 PLACEHOLDER: Final = "a date before 1990 is no scan's: it stands for none"
-_FIRST_TRACKING: Final = datetime(1990, 1, 1, tzinfo=UTC)
+_FIRST_YEAR: Final = 1990
 
 
 def normalizer(
@@ -59,12 +59,12 @@ def _without_placeholders(
     """Return the readings, with the time received in place of dates that stand for none
     (1969-12-31).
     """
-    if all(each.time.instant >= _FIRST_TRACKING for each in readings):
+    if all(each.time.instant.year >= _FIRST_YEAR for each in readings):
         return readings
     rejections.add("", PLACEHOLDER)
     return [
         each
-        if each.time.instant >= _FIRST_TRACKING
+        if each.time.instant.year >= _FIRST_YEAR
         else replace(each, time=received(received_at, each.time.printed))
         for each in readings
     ]

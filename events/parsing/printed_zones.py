@@ -26,8 +26,17 @@ from events.parsing.times import PAIR_TOLERANCE, at_offset, offset_between, zone
 from events.parsing.xml import is_xml, read_xml
 from events.vocabulary import TimePrecision, TzSource
 
-# Fields of carriers that print a wrong zone, which their readers know.
-UNTRUE: Final = {"cainiao": frozenset({"timezone"})}
+# Fields that their readers know: of a wrong zone, and of half a time.
+KNOWN: Final = {
+    "cainiao": frozenset({"timezone"}),
+    "ups": frozenset({"gmtactivitydate", "gmtactivitytime", "gmtdate", "gmttime"}),
+}
+_WORDS: Final = ("zone", "offset", "utc", "gmt")
+_ENCODED: Final = tuple(map(str.encode, _WORDS))
+# in quotes: not the beginning of another name
+_QUOTED: Final = {
+    carrier: [f'"{name}"'.encode() for name in names] for carrier, names in KNOWN.items()
+}
 
 _UTC_NAME: Final = re.compile(r"utc|gmt", re.IGNORECASE)
 _SIGNED: Final = re.compile(r"(?:UTC|GMT)?\s*[+-]\d|(?:UTC|GMT|Z)\Z", re.IGNORECASE)
@@ -81,10 +90,10 @@ class _Times:
 def with_printed_zones(
     readings: Sequence[Reading], body: bytes, carrier: str, rejections: Rejections
 ) -> Sequence[Reading]:
-    # without the zero bytes of a text in UTF-16
-    if not readings or not _names_zone(body.replace(b"\0", b"").decode("latin-1")):
+    known = KNOWN.get(carrier, frozenset())
+    if not readings or not _may_name_zone(body, carrier):
         return readings
-    found, times, untrue = list(readings), None, UNTRUE.get(carrier, ())
+    found, times = list(readings), None
     for pointer, members in _objects(body):
         all_said = [
             (name, said)
@@ -92,7 +101,7 @@ def with_printed_zones(
             if _names_zone(name)
             # most fields of such names hold half a time, which says neither
             and (said := _said(name, text(value) or "")) is not None
-            and squashed(name) not in untrue
+            and squashed(name) not in known
         ]
         if not all_said:
             continue
@@ -112,9 +121,16 @@ def with_printed_zones(
     return found
 
 
+def _may_name_zone(body: bytes, carrier: str) -> bool:
+    # without the zero bytes of a text in UTF-16
+    text = body.replace(b"\0", b"").lower()
+    for name in _QUOTED.get(carrier, ()):
+        text = text.replace(name, b"")
+    return any(map(text.__contains__, _ENCODED))
+
+
 def _names_zone(names: str) -> bool:
-    names = names.lower()
-    return "zone" in names or "offset" in names or "utc" in names or "gmt" in names
+    return any(map(names.lower().__contains__, _WORDS))
 
 
 def _indexes_of(

@@ -426,7 +426,7 @@ class Settings:
             for name in carriers
             if name.upper() in zones
         }
-        return ChainMap(zoned, carriers)
+        return ChainMap(zoned, carriers) if zoned else carriers
 
     @property
     def fixed_ports(self) -> dict[str, tuple[str, int]]:

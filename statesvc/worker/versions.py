@@ -39,9 +39,10 @@ def trial_of(message: Message, carriers: Mapping[str, Carrier]) -> Trial | None:
 
     A candidate that this release does not hold is never tried here.
     """
+    if (candidate := message.candidate) is None:
+        return None
     carrier = carriers.get(message.carrier_id)
-    candidate = message.candidate
-    if carrier is None or candidate is None or candidate not in carrier.normalizers:
+    if carrier is None or candidate not in carrier.normalizers:
         return None
     if message.stable is not None:
         is_theirs = message.shadow and message.normalized_by == message.stable
@@ -78,13 +79,11 @@ def read_chosen(
 
 def _beside_foreign_stable(message: Message, carriers: Mapping[str, Carrier]) -> str | None:
     """Return our candidate's version where a foreign fleet is stable; None: our stable version."""
+    if message.stable is None:
+        return None
     carrier = carriers.get(message.carrier_id)
-    named = (
-        message.stable is not None
-        and carrier is not None
-        and message.candidate in carrier.normalizers
-    )
-    return message.candidate if named else None
+    is_ours = carrier is not None and message.candidate in carrier.normalizers
+    return message.candidate if is_ours else None
 
 
 @dataclass(frozen=True, slots=True)

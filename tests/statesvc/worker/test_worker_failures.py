@@ -12,6 +12,7 @@ import structlog
 
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.wakeup import INBOX, INBOX_NOW, READY_NOW
+from statesvc.queue.claim import next_claim as ask_next
 from statesvc.worker import worker_loop
 from tests.statesvc.worker.log_check import check_log
 from tests.world.worker_harness import ACME, WorkerHarness, push_body
@@ -219,9 +220,9 @@ async def test_a_bound_that_is_reached_delays_nothing_beyond_the_end_of_a_batch(
     )
     await harness.push(*(_scan(f"N{n}") for n in range(40)))
 
-    async def next_claim(*_: Any, ahead: bool) -> tuple[float | None, bool]:
+    async def next_claim(*about: Any, ahead: bool) -> tuple[float | None, bool]:
         """Without the second after which the database has a worker look again anyway."""
-        _, throttled = await answer(*_, ahead=ahead)
+        _, throttled = await ask_next(*about, ahead=ahead)
         if next(asked) % 2:
             await asyncio.wait(
                 [
@@ -231,7 +232,7 @@ async def test_a_bound_that_is_reached_delays_nothing_beyond_the_end_of_a_batch(
             )
         return None, throttled
 
-    answer, asked = worker_loop.next_claim, itertools.count()
+    asked = itertools.count()
     monkeypatch.setattr(worker_loop, "next_claim", next_claim)
     monkeypatch.setattr(worker_loop, "_NEXT_DUE_SECONDS", 60)
     async with harness.worker(sweep_seconds_without_listener=60):
