@@ -9,7 +9,7 @@ the token still holds are removed from the outbox or given back. Lock order: ARC
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -76,19 +76,24 @@ async def settle(
     pending_rows = await send(
         pipeline,
         _SQL["hold"],
-        columns([(*_key(f.delivery), f.delivery.token) for f in group], (*_KEY_COLUMNS, "tokens")),
+        columns([_key(f.delivery) for f in group], _KEY_COLUMNS),
         list,
     )
     pending_stamp = await begin_batch(pipeline)
     rows, stamp = await pending_rows.rows(), await pending_stamp.rows()
-    held, waiting = {row[:3] for row in rows if row[3]}, {row[:3] for row in rows}
+    waiting: dict[Key, UUID | None] = {row[:3]: row[3] for row in rows}
     now = stamp.recorded_at
-    # fencing: a row with another token is no longer ours to remove or to reschedule
-    ours = [f for f in group if _key(f.delivery) in held]
+    # fencing: a row with another token is no longer ours to remove or to reschedule. That token may
+    # be of this notifier, and in this group, where an attempt outlived its lease
+    ours: list[AttemptResult] = []
+    lost: list[AttemptResult] = []
+    for one in group:
+        is_held = waiting.get(_key(one.delivery)) == one.delivery.token
+        (ours if is_held else lost).append(one)
     # after a COMMIT without an answer, it may have settled a row that is gone, and recorded its try
-    known = [f for f in group if not again or _key(f.delivery) in held]
+    known = ours if again else [*ours, *lost]
     concluded = _conclusion([(f, _next_step(f)) for f in ours])
-    _add_lost(concluded, [f for f in known if _key(f.delivery) not in held], waiting)
+    _add_lost(concluded, [] if again else lost, waiting.keys())
     # a try is recorded at once, although its notification goes on: a crash must not lose that it
     # was made
     await record_open_attempts(pipeline, keyring, concluded.open, now=now, worker=worker)
@@ -160,7 +165,9 @@ def _conclusion(steps: Sequence[tuple[AttemptResult, EndOutcome | RetryLater]]) 
     return concluded
 
 
-def _add_lost(concluded: _Conclusion, lost: Sequence[AttemptResult], waiting: set[Key]) -> None:
+def _add_lost(
+    concluded: _Conclusion, lost: Sequence[AttemptResult], waiting: Collection[Key]
+) -> None:
     """Add tries of leases lost to another notifier: to that notifier's, or as late tries."""
     late: dict[Key, list[AttemptResult]] = {}
     for one in lost:

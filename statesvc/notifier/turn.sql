@@ -1,13 +1,12 @@
 -- name: hold
--- Lock what still waits of these notifications, in key order. With whether its token holds it, or it belongs to another notifier now;
+-- Lock what still waits of these notifications, in key order. With the token that holds it now, of this notifier or another;
 -- whether its receiver is known to fail; and whether something else waits for the same shipment.
-SELECT o.subscription_id, o.shipment_id, o.sequence, coalesce(o.token = u.token, false),
+SELECT o.subscription_id, o.shipment_id, o.sequence, o.token,
     EXISTS (SELECT FROM statesvc.subscription_failing f WHERE f.subscription_id = o.subscription_id),
     EXISTS (
         SELECT FROM statesvc.outbox n
         WHERE n.subscription_id = o.subscription_id AND n.shipment_id = o.shipment_id AND n.sequence <> o.sequence)
-FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(tokens)b::uuid[])
-    AS u(subscription_id, shipment_id, sequence, token)
+FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(subscription_id, shipment_id, sequence)
 JOIN statesvc.outbox o
     ON o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence
 ORDER BY o.subscription_id, o.shipment_id, o.sequence FOR UPDATE OF o;

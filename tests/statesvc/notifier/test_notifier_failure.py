@@ -1,6 +1,7 @@
 """Failures of a notifier, its database or its subscriber in the middle of its work."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -8,8 +9,10 @@ import pytest
 from aiohttp import web
 from psycopg import AsyncConnection
 
+from events.crypto.keyring import Keyring
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX
-from statesvc.notifier.turn import take_turn
+from statesvc.notifier.attempts import AttemptResult
+from statesvc.notifier.turn import Turn, TurnResult, take_turn
 from tests.world.waiting import until
 
 LEASE_SECONDS = 46
@@ -132,6 +135,33 @@ async def test_an_attempt_whose_lease_ran_out_is_recorded_but_settles_nothing(
     assert sorted(await world.attempts()) == [("delivered", 200, 2), ("refused", 500, 1)]
     assert await world.ends() == [("delivered", 2), ("late", 1)]
     assert await world.outbox() == []
+
+
+async def test_an_attempt_that_outlived_its_lease_is_settled_beside_the_next_one(
+    world: Any, receiver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that slept: its notifier has claimed again what it was still sending."""
+    await world.notified_shipment(1)
+    ended: list[AttemptResult] = []
+
+    async def both_at_once(connection: Any, keyring: Keyring, turn: Turn) -> TurnResult:
+        ended.extend(turn.ended)
+        both = tuple(ended) if turn.ended and len(ended) == 2 else ()
+        return await take_turn(connection, keyring, replace(turn, ended=both))
+
+    async def answer(_got: Any) -> web.StreamResponse:
+        await until(lambda: len(receiver.received) == 2)
+        return web.Response(status=204)
+
+    monkeypatch.setattr("statesvc.notifier.notifier_loop.take_turn", both_at_once)
+    receiver.answer = answer
+    async with world.notifier() as notifier:
+        await until(lambda: receiver.received)
+        await world.advance(LEASE_SECONDS)
+        await until(lambda: len(ended) == 2 and notifier.in_flight == 0)
+    assert await world.outbox() == []
+    assert sorted(await world.attempts()) == [("delivered", 204, 1), ("delivered", 204, 2)]
+    assert await world.ends() == [("delivered", 2)]
 
 
 async def test_a_secret_that_does_not_open_sends_nothing_unsigned(
