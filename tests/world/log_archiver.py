@@ -1,7 +1,7 @@
 """A log of two months with entries of all five kinds, and rounds of the archiver."""
 
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -60,6 +60,7 @@ class Archiver:
 
     async def two_months(self) -> None:
         """Make two months: the first one is over since its hot month; the second one is hot."""
+        await self.middle_of_month()
         await self.log.everything()
         await self.log.act(f"shipment {shipment('1Z0001')}")
         await self.never_heard(SILENT)
@@ -80,6 +81,13 @@ class Archiver:
         assert (
             len((await observe_never_heard(self.connection, worker="worker-1")).observations) == 1
         )
+
+    async def middle_of_month(self) -> None:
+        """Pass the days until the next 10th: then 30 days later it is the next month, on any day of
+        the tests.
+        """
+        now = await self.database.clock.now()
+        await self.pass_days(next(n for n in range(32) if (now + timedelta(n)).day == 10))
 
     async def pass_days(self, days: float) -> None:
         await self.database.clock.advance(days * DAY)

@@ -31,6 +31,7 @@ async def two_silent_months(archiver: Archiver) -> None:
 
     Then a month of other things.
     """
+    await archiver.middle_of_month()
     await archiver.log.parcel("1Z0001", 1)
     await archiver.connection.execute(SUBSCRIBE)
     await archiver.never_heard(TOLD)
