@@ -83,17 +83,17 @@ async def settle(
     rows, stamp = await pending_rows.rows(), await pending_stamp.rows()
     waiting: dict[Key, UUID | None] = {row[:3]: row[3] for row in rows}
     now = stamp.recorded_at
-    # fencing: a row with another token is no longer ours to remove or to reschedule. That token may
-    # be of this notifier, and in this group, where an attempt outlived its lease
-    ours: list[AttemptResult] = []
-    lost: list[AttemptResult] = []
-    for one in group:
-        is_held = waiting.get(_key(one.delivery)) == one.delivery.token
-        (ours if is_held else lost).append(one)
+
+    def is_held(one: AttemptResult) -> bool:
+        # fencing: a row with another token is no longer ours to remove or to reschedule; that token
+        # may be this notifier's, and in this group, where an attempt outlived its lease
+        return waiting.get(_key(one.delivery)) == one.delivery.token
+
+    ours = [f for f in group if is_held(f)]
     # after a COMMIT without an answer, it may have settled a row that is gone, and recorded its try
-    known = ours if again else [*ours, *lost]
+    known = [f for f in group if not again or is_held(f)]
     concluded = _conclusion([(f, _next_step(f)) for f in ours])
-    _add_lost(concluded, [] if again else lost, waiting.keys())
+    _add_lost(concluded, [f for f in known if not is_held(f)], waiting.keys())
     # a try is recorded at once, although its notification goes on: a crash must not lose that it
     # was made
     await record_open_attempts(pipeline, keyring, concluded.open, now=now, worker=worker)
