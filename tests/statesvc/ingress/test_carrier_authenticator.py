@@ -32,6 +32,7 @@ HERE = {
 ELSEWHERE = {
     "webhook_networks": {
         "ACME": (ip_network("20.65.16.22/31"),),
+        "SIGNED": (ip_network("20.65.16.22/31"),),
         "NOSECRET": (ip_network("20.65.16.22/31"),),
     }
 }
@@ -51,6 +52,8 @@ async def test_beside_a_secret_the_address_is_one_proof_more(serve: Any) -> None
         status, answer, _ = await site.post(b"1", headers=headers)
         assert (status, answer["code"]) == (401, "bad_signature")
         assert "STATESVC_WEBHOOK_IPS_ACME" in answer["detail"]
+    signature = hmac.new(b"s", b"1", "sha256").hexdigest()
+    assert (await site.post(b"1", "signed", {"X-Sign": signature}))[0] == 401
     assert (await site.post(b"1", "nosecret", {}))[0] == 401
     assert (await site.post(b"1", headers={"Authorization": f"Bearer {BOOTSTRAP}"}))[0] == 200
 
