@@ -213,7 +213,7 @@ class Webhooks:
         )
         try:
             if not is_proven:
-                await self._require_proof(request, authenticator, body, admitted=admitted)
+                await self._require_proof(request, authenticator, body)
             self._require_disk()
             carrier_id = authenticator.carrier.carrier_id
             headers = authenticator.retained_headers.document(
@@ -229,14 +229,9 @@ class Webhooks:
         raise _problem(outcome)
 
     async def _require_proof(
-        self,
-        request: web.Request,
-        authenticator: CarrierAuthenticator,
-        body: ReceivedBody,
-        *,
-        admitted: bool,
+        self, request: web.Request, authenticator: CarrierAuthenticator, body: ReceivedBody
     ) -> None:
-        for form in body.signed_forms if admitted else ():
+        for form in body.signed_forms:
             if await authenticator.is_proven_by_body(request, form):
                 return
         if not await self._has_key(request):
