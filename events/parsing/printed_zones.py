@@ -26,18 +26,13 @@ from events.parsing.times import PAIR_TOLERANCE, at_offset, offset_between, zone
 from events.parsing.xml import is_xml, read_xml
 from events.vocabulary import TimePrecision, TzSource
 
-# Fields that their readers know: of a wrong zone, and of half a time.
-KNOWN: Final = {
-    "cainiao": frozenset({"timezone"}),
-    "ups": frozenset({"gmtactivitydate", "gmtactivitytime", "gmtdate", "gmttime"}),
-}
+# Fields of carriers that print a wrong zone, which their readers know.
+UNTRUE: Final = {"cainiao": frozenset({"timezone"})}
+
 _WORDS: Final = ("zone", "offset", "utc", "gmt")
 _ENCODED: Final = tuple(map(str.encode, _WORDS))
-# in quotes: not the beginning of another name
-_QUOTED: Final = {
-    carrier: [f'"{name}"'.encode() for name in names] for carrier, names in KNOWN.items()
-}
-
+# A field of half a time in lower case, which UPS prints in every alert: it says neither.
+_HALF_TIME: Final = re.compile(rb'"gmt[a-z]*"\s*:\s*"\d{0,10}"')
 _UTC_NAME: Final = re.compile(r"utc|gmt", re.IGNORECASE)
 _SIGNED: Final = re.compile(r"(?:UTC|GMT)?\s*[+-]\d|(?:UTC|GMT|Z)\Z", re.IGNORECASE)
 _CORRECTED: Final = frozenset({TzSource.CARRIER_DEFAULT, TzSource.ASSUMED_UTC, TzSource.LOCATION})
@@ -90,10 +85,9 @@ class _Times:
 def with_printed_zones(
     readings: Sequence[Reading], body: bytes, carrier: str, rejections: Rejections
 ) -> Sequence[Reading]:
-    known = KNOWN.get(carrier, frozenset())
-    if not readings or not _may_name_zone(body, carrier):
+    if not readings or not _may_name_zone(body):
         return readings
-    found, times = list(readings), None
+    found, times, untrue = list(readings), None, UNTRUE.get(carrier, ())
     for pointer, members in _objects(body):
         all_said = [
             (name, said)
@@ -101,7 +95,7 @@ def with_printed_zones(
             if _names_zone(name)
             # most fields of such names hold half a time, which says neither
             and (said := _said(name, text(value) or "")) is not None
-            and squashed(name) not in known
+            and squashed(name) not in untrue
         ]
         if not all_said:
             continue
@@ -121,12 +115,14 @@ def with_printed_zones(
     return found
 
 
-def _may_name_zone(body: bytes, carrier: str) -> bool:
+def _may_name_zone(body: bytes) -> bool:
     # without the zero bytes of a text in UTF-16
-    text = body.replace(b"\0", b"").lower()
-    for name in _QUOTED.get(carrier, ()):
-        text = text.replace(name, b"")
-    return any(map(text.__contains__, _ENCODED))
+    printed = body.replace(b"\0", b"").lower()
+    return _has_word(printed) and _has_word(_HALF_TIME.sub(b"", printed))
+
+
+def _has_word(printed: bytes) -> bool:
+    return any(map(printed.__contains__, _ENCODED))
 
 
 def _names_zone(names: str) -> bool:

@@ -168,10 +168,10 @@ def _conclusion(steps: Sequence[tuple[AttemptResult, EndOutcome | RetryLater]]) 
 def _add_lost(
     concluded: _Conclusion, lost: Sequence[AttemptResult], waiting: Collection[Key]
 ) -> None:
-    """Add tries of leases lost to another notifier: to that notifier's, or as late tries."""
+    """Add tries of lost leases: to those of the claim that has it now, or as late tries."""
     late: dict[Key, list[AttemptResult]] = {}
     for one in lost:
-        # another notifier has the lease: this try joins the entry that its settling will write
+        # another claim has the lease: this try joins the entry that its settling writes
         if _key(one.delivery) in waiting:
             concluded.open += _made(one)
         # the notification has ended, and its entry is in the log for ever: the try gets an entry of

@@ -131,8 +131,8 @@ class FileSpool:
         size = len(message.message.sealed)
         if (refusal := self.refusal(size)) is not None:
             raise SpoolRefusedError(refusal)
+        # a frame is drained whole, so it is no larger than a portion
         is_full = self._group_bytes >= PORTION_BYTES or len(self._group) >= PORTION_MESSAGES
-        # not more of them: a frame is drained whole
         if self._writing is None or not self._group or is_full:
             self._group, self._group_bytes = [], 0
             self._writing = asyncio.create_task(self._write(self._group), name="spool-write")

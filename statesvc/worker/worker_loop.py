@@ -163,8 +163,8 @@ class Worker:
                     else:
                         # inside the try: this query may fail too, and then backs off like the claim
                         pause = await self._pause(complete=complete)
-                        # a batch that ended meanwhile may have made room for its carrier, and found
-                        # nobody throttled yet to wake
+                        # a batch that ended meanwhile may have made room for its carrier: it wakes
+                        # the loop only once that is known to be throttled
                         if not complete and len(self._running) < running:
                             pause = 0.0
                     failures = 0

@@ -223,13 +223,9 @@ async def test_a_bound_that_is_reached_delays_nothing_beyond_the_end_of_a_batch(
     async def next_claim(*about: Any, ahead: bool) -> tuple[float | None, bool]:
         """Without the second after which the database has a worker look again anyway."""
         _, throttled = await ask_next(*about, ahead=ahead)
-        if next(asked) % 2:
-            await asyncio.wait(
-                [
-                    asyncio.ensure_future(asyncio.sleep(0)),
-                    *(one for one in asyncio.all_tasks() if one.get_name().startswith("batch-")),
-                ]
-            )
+        batches = [one for one in asyncio.all_tasks() if one.get_name().startswith("batch-")]
+        if next(asked) % 2 and batches:
+            await asyncio.wait(batches)
         return None, throttled
 
     asked = itertools.count()
